@@ -1,9 +1,14 @@
-//! `narrows try` with what `load` can send: the requests of a file, values from a first answer, the PROXY protocol.
+//! `narrows try` with what `load` can send: the requests of a file, values from a first answer, the PROXY protocol,
+//! other places than those of URLs.
+
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
 
 use lab::observation::Outcome;
 
 use crate::support::home::Home;
-use crate::support::{has, squeezed, until};
+use crate::support::{Guarded, has, squeezed, until};
 
 /// Short trials, so that a test takes seconds.
 const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
@@ -234,4 +239,57 @@ fn every_connection_begins_as_that_of_a_proxy() {
     home.run(framed).code(2).says(&["--proxy-protocol works only with requests here"]);
     let system = ["tune", "nginx", "--proxy-protocol", "1"];
     home.run(system).code(2).says(&["--proxy-protocol is for commands"]);
+}
+
+/// A server of Node.js at a port or a Unix socket that answers only those who call it by its name.
+const NAMED: &str = "require('http').createServer((request, answer) => {
+    answer.statusCode = request.headers.host == 'a.example' ? 200 : 421;
+    answer.end('hi');
+}).listen(process.argv[2], '127.0.0.1');\n";
+
+#[test]
+fn a_server_is_reached_where_its_url_does_not_say() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    home.write("server.js", NAMED);
+    let port = systems::free_port().expect("a free port").to_string();
+    // Bound from its own folder, as many servers do.
+    for (place, option, told) in
+        [("a.socket", "--unix", "a.socket".to_owned()), (&*port, "--connect-to", format!("127.0.0.1:{port}"))]
+    {
+        let mut node = Command::new("node");
+        let mut server = Guarded::spawn(node.args(["server.js", place]).current_dir(home.path("")));
+        let accepts = || match option {
+            "--unix" => UnixStream::connect(home.path(place)).is_ok(),
+            _ => TcpStream::connect(&told).is_ok(),
+        };
+        assert!(until(accepts));
+        let ended = home.run(["try", "http://a.example", option, &told].into_iter().chain(SHORT)).code(0);
+        assert!(ended.stdout.contains("a.example"), "{ended:#?}");
+        for m in home.measured("a.example") {
+            assert!(m.successes > 0 && m.errors.is_empty() && m.system.cpu_s > 0.0, "{m:#?}");
+        }
+        // Narrows removes only sockets of its own.
+        assert!(accepts() && server.running());
+    }
+    let own = ["try", "node server.js {socket}", "-H", "Host: a.example"];
+    home.run(own.into_iter().chain(SHORT)).code(0);
+}
+
+#[test]
+fn a_place_that_no_url_can_have_is_refused_at_once() {
+    let home = Home::new();
+    let refused = |words: &[&str], why: &str| {
+        home.run([&["try"], words].concat()).code(2).says(&[why]);
+    };
+    let url = "http://a.example";
+    refused(&["node server.js {port}", "--unix", "a"], "servers that run already, which URLs name");
+    refused(&[url, "--unix", "a", "--connect-to", "127.0.0.1:1"], "leave one of them out");
+    refused(&[url, "--connect-to", "192.0.2.1:80"], "must be an address such as 127.0.0.1:80 here");
+    refused(&[url, "--unix", "a", "--save", "x"], "leave --unix and --connect-to out, or --save");
+    refused(&[url, "--unix", "a", "--gen", "local"], "places of this machine");
+    let gone = home.run(["try", url, "--unix", "a"]).code(1);
+    gone.says(&["nothing listens on", "/a: No such file"]);
 }

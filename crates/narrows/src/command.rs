@@ -25,7 +25,7 @@ use systems::{Service, Value, Workload};
 use wire::frames::Prefix;
 
 use crate::common::{self, Usage};
-use crate::reach::HeaderArgs;
+use crate::reach::WayArgs;
 use crate::requests_args::{FileArgs, Scripted};
 use crate::tls_args::TlsArgs;
 use crate::traffic::TrafficArgs;
@@ -91,7 +91,7 @@ pub struct SentArgs {
     #[command(flatten)]
     pub file: FileArgs,
     #[command(flatten)]
-    pub header: HeaderArgs,
+    pub way: WayArgs,
 }
 
 /// The seed of what is random in files of requests: all trials send the same.
@@ -146,16 +146,12 @@ impl CommandArgs {
         if let Some(why) = traffic.contradiction(workload.about().scheme) {
             bail!(Usage(why.to_owned()));
         }
-        if self.sent.header.proxy_protocol.is_some() && workload != Workload::Requests {
-            bail!(Usage(
-                "--proxy-protocol works only with requests here; `narrows load` has it for frames".to_owned()
-            ));
-        }
         if let Some(command) = unquoted(texts) {
             bail!(Usage(quote(&command)));
         }
         self.check_tls(workload, texts).map_err(Usage)?;
         self.check_file(workload, texts).map_err(Usage)?;
+        self.check_way(workload, texts).map_err(Usage)?;
         if traffic.rate.is_some_and(|(rate, _)| rate < 1.0 || rate.fract() != 0.0) {
             bail!(Usage("--rate is a whole number of arrivals per second here".to_owned()));
         }
@@ -169,6 +165,22 @@ impl CommandArgs {
             bail!(Usage("--rate must not be a ramp here: every trial has the same arrivals".to_owned()));
         }
         Ok(())
+    }
+
+    /// What contradicts the way of connections.
+    fn check_way(&self, workload: Workload, texts: &[String]) -> Result<(), String> {
+        let way = &self.sent.way;
+        match () {
+            () if way.proxy_protocol.is_some() && workload != Workload::Requests => Err(
+                "--proxy-protocol works only with requests here; `narrows load` has it for frames".to_owned(),
+            ),
+            () if way.leads_elsewhere() && !texts.is_empty() && !texts.iter().any(|text| arms::is_url(text)) => Err(
+                "--unix and --connect-to are for servers that run already, which URLs name: a command with {socket} listens on a \
+                 Unix socket of Narrows' own"
+                    .to_owned(),
+            ),
+            () => Ok(()),
+        }
     }
 
     /// What contradicts a file of requests.
@@ -259,7 +271,7 @@ impl CommandArgs {
             expect: traffic.checks.expect.clone(),
             unequal,
             list: scripted.map(|scripted| scripted.listed.clone()),
-            proxy_protocol: self.sent.header.proxy_protocol,
+            proxy_protocol: self.sent.way.proxy_protocol,
             ..Ask::get(path)
         }))
     }
@@ -357,7 +369,8 @@ impl CommandArgs {
             (sent.request_path.is_some(), "--path", SENT),
             (sent.frames, "--frames", "choose the work with --workload frames"),
             (sent.file.any(), "--requests", SENT),
-            (sent.header.proxy_protocol.is_some(), "--proxy-protocol", SENT),
+            (sent.way.proxy_protocol.is_some(), "--proxy-protocol", SENT),
+            (sent.way.leads_elsewhere(), "--unix or --connect-to", STARTED),
             (traffic.of_own_requests(), "an option of requests or of their checks", SENT),
             (traffic.frame_prefix.is_some(), "--frame-prefix", SENT),
             (self.tls.any(), "an option of TLS", "choose a version with --set tls=1.3"),

@@ -80,6 +80,12 @@ impl FleetArgs {
                     .to_owned(),
             ));
         }
+        if self.any() && command.sent.way.leads_elsewhere() {
+            return Err(Usage(
+                "--unix and --connect-to name places of this machine: leave them out, or --sut and --gen"
+                    .to_owned(),
+            ));
+        }
         match &self.sut {
             Some(_) if services => Err(Usage(
                 "--service starts its command on this machine: start it on the machine of --sut yourself"

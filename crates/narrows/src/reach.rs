@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use lab::ask::ProxyProtocol;
 use load::Job;
 use load::target::{self, Url};
@@ -18,26 +19,26 @@ use crate::common::Usage;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Connections")]
 pub struct ReachArgs {
+    /// Connect from these addresses of this machine, from each in turn, such as 127.0.0.1,127.0.0.2. Each has ports of its own
+    #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
+    source: Vec<IpAddr>,
+    #[command(flatten)]
+    way: WayArgs,
+    /// Allow a target on another machine
+    #[arg(long)]
+    allow_remote: bool,
+}
+
+/// Where connections lead to in place of the URL's host, and what they say first.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Connections")]
+pub struct WayArgs {
     /// Connect to the Unix socket of this path. The URL still names the path, the header Host and the certificate
     #[arg(long, value_name = "PATH")]
     unix: Option<PathBuf>,
     /// Connect to this host and port. The URL still names the header Host and the certificate
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     connect_to: Option<(String, u16)>,
-    /// Connect from these addresses of this machine, from each in turn, such as 127.0.0.1,127.0.0.2. Each has ports of its own
-    #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
-    source: Vec<IpAddr>,
-    #[command(flatten)]
-    header: HeaderArgs,
-    /// Allow a target on another machine
-    #[arg(long)]
-    allow_remote: bool,
-}
-
-/// What a connection says first.
-#[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Connections")]
-pub struct HeaderArgs {
     /// Begin each connection with its addresses, as a proxy does, in this version of the PROXY protocol: 1 or 2
     #[arg(long, value_name = "VERSION", value_parser = version)]
     pub proxy_protocol: Option<ProxyProtocol>,
@@ -62,11 +63,16 @@ impl ReachArgs {
     /// # Errors
     /// The options contradict each other or the target, the host has no address, or it is not this machine.
     pub fn place(&self, url: &Url) -> anyhow::Result<Place> {
-        if let Some(path) = &self.unix {
-            let address = self.socket(path).map_err(Usage)?;
+        if let Some(path) = &self.way.unix {
+            if !self.source.is_empty() {
+                bail!(Usage(
+                    "connections to a Unix socket come from no address: leave out --source".to_owned()
+                ));
+            }
+            let address = self.way.socket(path).map_err(Usage)?;
             return Ok(Place { address, name: None, others: Vec::new(), instead: true });
         }
-        let (host, port) = match &self.connect_to {
+        let (host, port) = match &self.way.connect_to {
             Some((host, port)) => (host.as_str(), *port),
             None => (url.host.as_str(), url.port),
         };
@@ -77,7 +83,7 @@ impl ReachArgs {
             address: found.address.into(),
             name: (!is_address).then(|| host.to_owned()),
             others: found.others,
-            instead: self.connect_to.is_some(),
+            instead: self.way.connect_to.is_some(),
         })
     }
 
@@ -87,7 +93,8 @@ impl ReachArgs {
             Address::Tcp(address) => Listening::Address(*address),
             Address::Unix(path) => Listening::Socket(path.clone()),
         };
-        Access { server, tls, opening: self.header.proxy_protocol.map(ProxyProtocol::opening) }
+        let opening = self.way.proxy_protocol.map(ProxyProtocol::opening);
+        Access { tls, opening, ..Access::plain(&server) }
     }
 
     /// Whether the target may be on another machine.
@@ -106,16 +113,40 @@ impl ReachArgs {
             check_ports(wanted, to, &self.source).map_err(Usage)?;
         }
         job.sources = self.source.clone();
-        job.announce = self.header.proxy_protocol.map(Into::into);
+        job.announce = self.way.proxy_protocol.map(Into::into);
         Ok(())
+    }
+}
+
+impl WayArgs {
+    /// Whether connections lead elsewhere than the URL.
+    pub fn leads_elsewhere(&self) -> bool {
+        self.unix.is_some() || self.connect_to.is_some()
+    }
+
+    /// The place on this machine to which connections lead instead. None if the URL says it.
+    ///
+    /// # Errors
+    /// The options contradict each other, or name no place of this machine.
+    pub fn instead(&self) -> anyhow::Result<Option<Listening>> {
+        if let Some(path) = &self.unix {
+            self.socket(path).map_err(Usage)?;
+            return Ok(Some(Listening::Socket(std::path::absolute(path)?)));
+        }
+        let Some((host, port)) = &self.connect_to else { return Ok(None) };
+        let found = target::resolve(host, *port, true)?.address;
+        if !found.ip().is_loopback() {
+            bail!(Usage(format!(
+                "--connect-to {host}:{port} must be an address such as 127.0.0.1:{port} here, because the server's processes are \
+                 measured: `narrows load` drives other machines"
+            )));
+        }
+        Ok(Some(Listening::Address(found)))
     }
 
     fn socket(&self, path: &Path) -> Result<Address, String> {
         if self.connect_to.is_some() {
             return Err("--unix and --connect-to name two places: leave one of them out".to_owned());
-        }
-        if !self.source.is_empty() {
-            return Err("connections to a Unix socket come from no address: leave out --source".to_owned());
         }
         let address = Address::unix(path.to_owned());
         let address = address.map_err(|why| {

@@ -3,7 +3,9 @@
 //! Reads `/proc` only. It starts and signals nothing.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
+use crate::listening::Listening;
 use crate::manifest::Attached;
 use crate::ports;
 use crate::proc;
@@ -18,7 +20,26 @@ pub(crate) struct Theirs {
 impl Theirs {
     /// Finds the processes that listen. The error says what was found instead.
     pub(crate) fn find(attached: &Attached) -> Result<Self, String> {
-        Self::at(&attached.listening.addresses(), attached.url.rsplit('/').next().unwrap_or_default())
+        match (&attached.listening, &attached.host) {
+            (Listening::Socket(path), _) => Self::at_socket(path),
+            (Listening::Address(address), Some(_)) => Self::at(&[*address], &address.to_string()),
+            (at, _) => Self::at(&at.addresses(), attached.url.rsplit('/').next().unwrap_or_default()),
+        }
+    }
+
+    /// Finds the processes that listen on the Unix socket of this path.
+    fn at_socket(path: &Path) -> Result<Self, String> {
+        let pids = ports::listeners_at(path);
+        if !pids.is_empty() {
+            return Ok(Self { pids });
+        }
+        let shown = path.display();
+        Err(match std::fs::metadata(path) {
+            Err(why) => format!("nothing listens on {shown}: {why}"),
+            Ok(_) => format!(
+                "no process of this user listens on {shown}: start its server, or run narrows as the server's user"
+            ),
+        })
     }
 
     /// Finds the processes that listen at the first of these addresses at which any do. Messages show the addresses like this.

@@ -25,6 +25,8 @@ pub struct Access {
     pub tls: Option<Dialing>,
     /// What each connection begins with, before TLS.
     pub opening: Option<Opening>,
+    /// The value of `Host`, if it is not where the server listens.
+    pub host: Option<String>,
 }
 
 /// Makes the first bytes of a connection from its own address and the server's, which a Unix socket has not.
@@ -33,11 +35,14 @@ pub type Opening = fn(Option<(SocketAddr, SocketAddr)>) -> Vec<u8>;
 impl Access {
     /// A server that is spoken to in plain text.
     pub fn plain(server: &Listening) -> Self {
-        Self { server: server.clone(), tls: None, opening: None }
+        Self { server: server.clone(), tls: None, opening: None, host: None }
     }
 
     /// The value of `Host`.
     pub fn host(&self) -> String {
+        if let Some(host) = &self.host {
+            return host.clone();
+        }
         match (&self.server, &self.tls) {
             (Listening::Socket(_), _) => "localhost".to_owned(),
             // Some servers want the name that TLS says.
@@ -323,7 +328,7 @@ mod tests {
             (Listening::Address("127.0.0.1:443".parse().unwrap()), "127.0.0.1", "127.0.0.1:443"),
             (Listening::Port(443), "localhost", "localhost:443"),
         ] {
-            let access = Access { server, tls: Some(named(name)), opening: None };
+            let access = Access { tls: Some(named(name)), ..Access::plain(&server) };
             assert_eq!(access.host(), host);
         }
         let server = Listening::Address("[::1]:80".parse().unwrap());

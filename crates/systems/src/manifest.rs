@@ -147,6 +147,9 @@ pub struct Attached {
     pub url: String,
     /// Where it listens.
     pub listening: Listening,
+    /// What its clients call it, if that is not where it listens: the authority of its URL.
+    #[serde(default)]
+    pub host: Option<String>,
     /// How a person starts it.
     pub get: String,
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -86,6 +87,20 @@ pub fn port_free(at: SocketAddr) -> bool {
 pub fn listeners(at: SocketAddr) -> Vec<u32> {
     let inodes = proc::listening(at);
     if inodes.is_empty() { Vec::new() } else { holders(proc::pids(), &inodes) }
+}
+
+/// The processes that hold the Unix socket of this path, and listen on it.
+pub(crate) fn listeners_at(path: &Path) -> Vec<u32> {
+    let Ok(path) = path.canonicalize() else { return Vec::new() };
+    let mut bound = proc::unix_listeners();
+    bound.retain(|(_, at)| at.file_name() == path.file_name());
+    let leads_there = |pid: &u32| {
+        let held: HashSet<u64> = proc::sockets(*pid).collect();
+        // A path that is not absolute was bound from the folder of its server.
+        let whole = |at: &Path| proc::folder(*pid).unwrap_or_default().join(at).canonicalize().ok();
+        bound.iter().any(|(inode, at)| held.contains(inode) && whole(at).as_ref() == Some(&path))
+    };
+    if bound.is_empty() { Vec::new() } else { proc::pids().filter(leads_there).collect() }
 }
 
 /// Who holds a listening socket.

@@ -3,9 +3,12 @@
 //! Every reading is best effort: a process may vanish between any two lines, and then counts as nothing.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// The fields of `/proc/PID/stat` that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,6 +233,34 @@ pub(crate) fn sockets(pid: u32) -> impl Iterator<Item = u64> {
     targets.filter_map(|target| target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
 }
 
+/// The Unix sockets that accept connections: their inodes, and their paths as they were bound.
+pub(crate) fn unix_listeners() -> Vec<(u64, PathBuf)> {
+    parse_unix(&fs::read("/proc/net/unix").unwrap_or_default())
+}
+
+fn parse_unix(table: &[u8]) -> Vec<(u64, PathBuf)> {
+    let listener = |line: &[u8]| {
+        let (mut rest, mut words) = (line, Vec::new());
+        while words.len() < 7 {
+            rest = rest.trim_ascii_start();
+            let end = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
+            let (word, more) = rest.split_at(end);
+            words.push(word);
+            rest = more;
+        }
+        let [_, _, _, b"00010000", _, _, inode] = words.as_slice() else { return None };
+        let inode = std::str::from_utf8(inode).ok()?.parse().ok()?;
+        // A path may have spaces.
+        Some((inode, PathBuf::from(OsStr::from_bytes(rest.strip_prefix(b" ")?))))
+    };
+    table.split(|byte| *byte == b'\n').filter_map(listener).collect()
+}
+
+/// The folder in which a process runs.
+pub(crate) fn folder(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
@@ -276,6 +307,16 @@ mod tests {
             assert_eq!((line.as_str(), seen.as_str()), ("\n", expected));
         }
         assert_eq!(name(0), "?");
+    }
+
+    #[test]
+    fn listening_unix_sockets_have_a_path() {
+        let table = b"Num       RefCount Protocol Flags    Type St Inode Path\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03 11 /run/a\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01    12 /run/a b\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 13\n\
+            0000000000000000: 00000002 00000000 0001";
+        assert_eq!(parse_unix(table), [(12, PathBuf::from("/run/a b"))]);
     }
 
     #[test]

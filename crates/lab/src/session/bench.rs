@@ -205,7 +205,8 @@ impl Bench {
         self.set_up.insert(point, set_up.clone());
         set_up.map_err(TrialError::Failed)?;
         let end = act(&place);
-        if let Some(path) = listening.as_ref().and_then(Listening::socket) {
+        let made = listening.as_ref().filter(|_| place.manifest.attached().is_none());
+        if let Some(path) = made.and_then(Listening::socket) {
             let _ = std::fs::remove_file(path); // Few servers remove it themselves.
         }
         end

@@ -77,9 +77,10 @@ impl Place<'_> {
     pub(super) fn asking(&self, ask: Ask, server: &Listening) -> Orders {
         let tls = self.launch.tls.cloned();
         let opening = ask.proxy_protocol.map(ProxyProtocol::opening);
+        let host = self.manifest.attached().and_then(|attached| attached.host.clone());
         Orders {
             work: *self.work(),
-            access: Access { server: server.clone(), tls, opening },
+            access: Access { server: server.clone(), tls, opening, host },
             ask,
             script: self.script.cloned(),
             timing: self.trial.timing,

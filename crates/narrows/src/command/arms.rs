@@ -107,7 +107,13 @@ fn made(typed: Typed<'_>, places: Option<Places>) -> anyhow::Result<Arms> {
         let drafts = if let [url] = &command[..]
             && is_url(url)
         {
-            vec![Draft { name: unique(&mut names, &plain(name)), ..of_url(typed, url)? }]
+            let draft = of_url(typed, url)?;
+            // A URL that is reached elsewhere names the server, but not its port.
+            let name = match (typed.names.get(index), &draft.at) {
+                (None, Some(_)) => Url::parse(url).map_err(|error| Usage(error.to_string()))?.host,
+                _ => name.clone(),
+            };
+            vec![Draft { name: unique(&mut names, &plain(&name)), ..draft }]
         } else {
             let draft = draft(typed, source, command, &knobs, &mut used)?;
             match &places {
@@ -134,11 +140,13 @@ fn typed_knobs(args: &CommandArgs, workload: Workload) -> Result<Vec<TypedKnob>,
 /// A server that runs already.
 fn of_url(typed: Typed<'_>, url: &str) -> anyhow::Result<Draft> {
     let (address, _) = split_path(url);
+    let at = typed.args.sent.way.instead()?;
     Ok(Draft {
         workloads: vec![typed.workload],
         language: "-".to_owned(),
         about: url.to_owned(),
         attach: Some(address.to_owned()),
+        at,
         tls: secured(typed.args, url)?,
         dir: typed.dir.to_owned(),
         home: typed.dir.to_owned(),

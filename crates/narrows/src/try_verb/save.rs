@@ -60,6 +60,11 @@ pub fn check(name: &str, arms: &Arms, ask: Option<&Ask>, tls: &TlsArgs) -> anyho
             .to_owned()
         ));
     }
+    if arms.systems.iter().any(|system| system.attached().is_some_and(|attached| attached.host.is_some())) {
+        bail!(Usage(
+            "--save writes a URL that says where its server listens: leave --unix and --connect-to out, or --save".to_owned()
+        ));
+    }
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
         bail!(Usage(format!("--save {name:?}: use letters, digits, `-`, `_` and `.`")));

@@ -363,7 +363,10 @@ impl Reader<'_> {
         let (scheme, authority) = url.split_once("://").unwrap_or_default();
         let speaks = if scheme == "https" { "http" } else { scheme };
         let known = Workload::ALL.iter().any(|workload| workload.about().scheme == speaks);
-        let listening = Some(authority).filter(|_| known).and_then(|authority| {
+        let elsewhere = raw.at.clone().filter(|_| known && !authority.is_empty());
+        let host = elsewhere.is_some().then(|| authority.to_owned());
+        let listening = elsewhere.or_else(|| {
+            let authority = Some(authority).filter(|_| known)?;
             let (host, port) = authority.rsplit_once(':')?;
             let port = port.parse::<u16>().ok().filter(|port| *port > 0)?;
             match host {
@@ -383,7 +386,7 @@ impl Reader<'_> {
                 "frames:// is for frames, http:// and https:// for the others",
             );
         }
-        Ok(Some(Attached { url: url.to_owned(), listening, get: get.get_ref().clone() }))
+        Ok(Some(Attached { url: url.to_owned(), listening, host, get: get.get_ref().clone() }))
     }
 
     pub(super) fn answer(

@@ -8,6 +8,7 @@ use toml::{Spanned, Value as Toml};
 use super::super::Hooks;
 use super::raw::{RawBuild, RawCommand, RawKnob, RawManifest, RawReady, RawStart};
 use crate::knob::{Knob, Value};
+use crate::listening::Listening;
 use crate::workload::{Role, Workload};
 
 /// The values of a manifest. The fields are those of docs/contracts.md.
@@ -27,6 +28,8 @@ pub struct Draft {
     pub command: Vec<String>,
     /// The URL of a server that its user starts.
     pub attach: Option<String>,
+    /// Where that server listens, if its URL does not say so.
+    pub at: Option<Listening>,
     /// How its clients speak TLS, if that is not the run's matter.
     pub tls: Option<tls::Dialing>,
     /// Variables to add to the environment.
@@ -100,6 +103,7 @@ impl From<Draft> for RawManifest {
             }),
             get: attached.then(|| spanned("start it again".to_owned())),
             attach: draft.attach.map(spanned),
+            at: draft.at,
             tls: None,
             dialing: draft.tls,
             answer: None,

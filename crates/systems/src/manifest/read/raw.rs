@@ -7,6 +7,7 @@ use toml::Spanned;
 
 use super::secured::RawTls;
 use crate::knob::Kind;
+use crate::listening::Listening;
 use crate::workload::{Role, Workload};
 
 #[derive(Deserialize)]
@@ -23,6 +24,9 @@ pub(in crate::manifest) struct RawManifest {
     pub(in crate::manifest) start: Option<RawStart>,
     pub(in crate::manifest) attach: Option<Spanned<String>>,
     pub(in crate::manifest) get: Option<Spanned<String>>,
+    /// Where the server of `attach` listens, if its URL does not say so and the manifest has no file.
+    #[serde(skip)]
+    pub(in crate::manifest) at: Option<Listening>,
     pub(in crate::manifest) tls: Option<Spanned<RawTls>>,
     /// The values of `tls`, if the manifest has no file.
     #[serde(skip)]

@@ -35,6 +35,9 @@ impl From<Manifest> for RawManifest {
             build: sent.build.map(raw_build),
             start: start.map(raw_start),
             get: attached.as_ref().map(|attached| spanned(attached.get.clone())),
+            at: attached
+                .as_ref()
+                .and_then(|attached| attached.host.as_ref().map(|_| attached.listening.clone())),
             attach: attached.map(|attached| spanned(attached.url)),
             tls: None,
             dialing: sent.tls,
