@@ -1,5 +1,5 @@
-//! `narrows try` with what `load` can send: the requests of a file, values from a first answer, the PROXY protocol,
-//! other places than those of URLs.
+//! `narrows try` with what `load` can send: the requests of a file, values from a first answer, compressed answers, the PROXY
+//! protocol, other places than those of URLs.
 
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -292,4 +292,31 @@ fn a_place_that_no_url_can_have_is_refused_at_once() {
     refused(&[url, "--unix", "a", "--gen", "local"], "places of this machine");
     let gone = home.run(["try", url, "--unix", "a"]).code(1);
     gone.says(&["nothing listens on", "/a: No such file"]);
+}
+
+#[test]
+fn answers_in_different_codings_are_equal_if_their_content_is() {
+    if !has("node") {
+        return;
+    }
+    let home = Home::new();
+    let script = "require('http').createServer((request, answer) => {
+        const text = (process.argv[3] == 'other' ? 'hallo ' : 'hello ').repeat(1000);
+        const zips = process.argv[3] != 'plain' && /gzip/.test(request.headers['accept-encoding']);
+        if (zips) answer.setHeader('Content-Encoding', 'gzip');
+        answer.end(zips ? require('zlib').gzipSync(text) : text);
+    }).listen(Number(process.argv[2]), '127.0.0.1');\n";
+    home.write("app.js", script);
+    let arms = ["try", "node app.js {port} plain", "node app.js {port} gzip", "--compressed"];
+    let ended = home.run(arms.into_iter().chain(SHORT)).code(0);
+    assert!(squeezed(&ended.stdout).contains("with the same 6000 bytes, decoded"), "{ended:#?}");
+    for seen in home.observations() {
+        let Outcome::Measured(m) = seen.outcome else { panic!("{seen:#?}") };
+        assert!(m.successes > 0 && m.errors.is_empty(), "{m:#?}");
+    }
+    let other = ["try", "node app.js {port} plain", "node app.js {port} other", "--compressed"];
+    let says = ["the arms do not do the same work", "200 with 6000 bytes, \"hello", "\"hallo"];
+    home.run(other.into_iter().chain(SHORT)).code(1).says(&says);
+    // Without the option gzip is not asked for.
+    home.run(["try", "node app.js {port} plain", "node app.js {port} gzip"].into_iter().chain(SHORT)).code(0);
 }

@@ -15,6 +15,10 @@ pub struct CheckArgs {
     /// Accept only this status [default: any 2xx]
     #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(200..=599))]
     pub expect_status: Option<u16>,
+    /// Ask for compressed answers (gzip, deflate, br, zstd) and decode them. Checks see the decoded bodies. `load` counts both
+    /// sizes, and `try` compares what is decoded
+    #[arg(long)]
+    pub compressed: bool,
 }
 
 fn check(text: &str) -> Result<Check, CheckError> {
@@ -24,7 +28,7 @@ fn check(text: &str) -> Result<Check, CheckError> {
 impl CheckArgs {
     /// Whether any of these options is given.
     pub fn any(&self) -> bool {
-        !self.expect.is_empty() || self.expect_status.is_some()
+        !self.expect.is_empty() || self.expect_status.is_some() || self.compressed
     }
 
     /// Which answers are right.

@@ -269,6 +269,7 @@ impl CommandArgs {
             expect_continue: traffic.expect_continue,
             status: traffic.checks.expect_status,
             expect: traffic.checks.expect.clone(),
+            compressed: traffic.checks.compressed,
             unequal,
             list: scripted.map(|scripted| scripted.listed.clone()),
             proxy_protocol: self.sent.way.proxy_protocol,

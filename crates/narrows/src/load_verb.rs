@@ -62,9 +62,6 @@ pub struct Args {
     /// needs whole bodies, which are kept in memory]
     #[arg(long, value_parser = common::size, value_name = "SIZE")]
     max_answer: Option<u64>,
-    /// Ask for compressed answers (gzip, deflate, br, zstd), decode them, and count both sizes. Checks see the decoded bodies
-    #[arg(long, help_heading = "Checks")]
-    compressed: bool,
     /// Wait at most this long until the target accepts connections [default: do not wait]
     #[arg(long, value_parser = common::duration, value_name = "TIME")]
     wait: Option<Duration>,
@@ -418,7 +415,7 @@ impl Args {
         if let Some(core) = missing {
             return Some(format!("--cores: this process may not run on core {core}, only on {available:?}"));
         }
-        if self.compressed && scheme == "frames" {
+        if self.traffic.checks.compressed && scheme == "frames" {
             return Some("--compressed works only with requests, not with frames".to_owned());
         }
         if scheme != "https" && self.tls.any() {
@@ -478,7 +475,7 @@ impl Args {
         let method = self.traffic.method(&body);
         let mut headers = self.traffic.headers.clone();
         headers.extend(self.requests.authorization()?);
-        if self.compressed {
+        if self.traffic.checks.compressed {
             answers::accept(&mut headers);
         }
         Ok(Http {
@@ -489,7 +486,7 @@ impl Args {
             tls: self.tls.dialing(url)?.map(Arc::new),
             expect_continue: self.traffic.expect_continue,
             expect: self.traffic.checks.expect(),
-            decode: self.compressed,
+            decode: self.traffic.checks.compressed,
             ..Http::get(url.authority(), url.path.as_str())
         })
     }
