@@ -33,7 +33,7 @@ pub use fake::{Fake, MeasurementPatch, Rule};
 pub use first::values as first_values;
 pub use generator::{Driven, Elsewhere, Generator, Here, Serving, start_server};
 pub use look::{Answer, LONGEST_CONTENT, Look, Looked, SECURED};
-pub use settle::Pace;
+pub use settle::{Pace, Speed};
 pub use trial_error::TrialError;
 
 use load::Script;
@@ -67,8 +67,8 @@ pub trait Executor {
     /// Brings the requests of the file that `ask` and plans name.
     fn bring(&mut self, _script: Arc<Script>) {}
 
-    /// Starts the scenario's system, exchanges what `ask` says with it, and stops it. If `measured`, it is also driven
-    /// until its speed stands still, for the time of the window that `timing` says at most. `None` if the executor starts no systems.
+    /// Starts the scenario's system, exchanges what `ask` says with it, and stops it. Unless its speed is unasked, it is also
+    /// driven, for the time of the window that `timing` says at most. `None` if the executor starts no systems.
     ///
     /// # Errors
     /// It did not start, or an exchange failed. The user interrupted.
@@ -77,7 +77,7 @@ pub trait Executor {
         _scenario: &Scenario,
         _ask: &Ask,
         _timing: Timing,
-        _measured: bool,
+        _speed: Speed,
     ) -> Result<Option<Look>, TrialError> {
         Ok(None)
     }

@@ -25,7 +25,7 @@ use crate::session::generator::{Generator, Here};
 use crate::session::place::Place;
 use crate::session::room::{self, Room};
 use crate::session::trial_error::TrialError;
-use crate::session::{Executor, Interrupted, Look, clients, drive};
+use crate::session::{Executor, Interrupted, Look, Speed, clients, drive};
 
 /// Executes trials on this machine.
 pub struct Bench {
@@ -330,9 +330,9 @@ impl Executor for Bench {
         scenario: &Scenario,
         ask: &Ask,
         timing: Timing,
-        measured: bool,
+        speed: Speed,
     ) -> Result<Option<Look>, TrialError> {
-        self.look_at(scenario, ask, timing, measured).map(Some)
+        self.look_at(scenario, ask, timing, speed).map(Some)
     }
 
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {

@@ -24,7 +24,7 @@ use crate::session::drive::{Drive, listening};
 use crate::session::driver::{Orders, in_common, listed};
 use crate::session::first::begun;
 use crate::session::place::Place;
-use crate::session::settle::{Pace, settle};
+use crate::session::settle::{Pace, Speed, settle};
 use crate::session::trial_error::TrialError;
 
 /// How many bytes of an answer are compared. Of a longer one only the length is.
@@ -162,7 +162,7 @@ impl Bench {
         scenario: &Scenario,
         ask: &Ask,
         timing: Timing,
-        measured: bool,
+        speed: Speed,
     ) -> Result<Look, TrialError> {
         trace::say(|| format!("--- a first look at {}", scenario.system));
         let trial = Trial {
@@ -174,11 +174,11 @@ impl Bench {
             twin: false,
             counted: false,
         };
-        self.with_place(&trial, |place| place.between_hooks(|| look(place, ask, measured)))
+        self.with_place(&trial, |place| place.between_hooks(|| look(place, ask, speed)))
     }
 }
 
-fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError> {
+fn look(place: &Place<'_>, ask: &Ask, speed: Speed) -> Result<Look, TrialError> {
     let running = place.start()?;
     let orders = place.asking(ask.clone(), listening(&running)?);
     let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
@@ -224,7 +224,8 @@ fn look(place: &Place<'_>, ask: &Ask, measured: bool) -> Result<Look, TrialError
     }
     let driver = place.driver();
     let drive = Drive { place, running: &running, driver: &driver };
-    let pace = measured.then(|| settle(&drive, &orders)).transpose()?;
+    let asked = speed != Speed::Unasked;
+    let pace = asked.then(|| settle(&drive, &orders, speed)).transpose()?;
     running.check_alive()?;
     running.stop();
     if place.cancelled() { Err(TrialError::Interrupted) } else { Ok(Look { answers, listed: looked, pace }) }

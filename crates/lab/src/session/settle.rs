@@ -9,6 +9,17 @@ use crate::session::drive::Drive;
 use crate::session::driver::Orders;
 use crate::session::trial_error::TrialError;
 
+/// What a first look finds out about a server's speed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Speed {
+    /// Nothing: it is not driven.
+    Unasked,
+    /// How long an answer takes, which is soon known.
+    Soon,
+    /// Also after which time the speed stands still.
+    Steady,
+}
+
 /// What a first look at a server's speed shows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
@@ -31,6 +42,8 @@ impl Pace {
 const SLICE_S: f64 = 0.25;
 /// The fewest slices: three times those that have an average with less noise than one.
 const FEWEST: usize = 9;
+/// As many are enough where only the time of an answer is asked for: the first has also made the connections.
+const SOON: usize = 2;
 /// A slice has at least so many answers of each caller, or it becomes longer.
 const ANSWERS: f64 = 2.0;
 /// Answers that take so long are not those of code that is still being compiled. Seconds.
@@ -71,7 +84,7 @@ fn stands_still(slices: &[Slice]) -> bool {
 ///
 /// # Errors
 /// Nothing was answered rightly in that time.
-pub(super) fn settle(drive: &Drive<'_>, orders: &Orders) -> Result<Pace, TrialError> {
+pub(super) fn settle(drive: &Drive<'_>, orders: &Orders, speed: Speed) -> Result<Pace, TrialError> {
     let longest_s = orders.timing.measure_s;
     let (mut slice_s, mut driven_s) = (SLICE_S, 0.0);
     let (mut slices, mut pace): (Vec<Slice>, Option<Pace>) = (Vec::new(), None);
@@ -100,7 +113,7 @@ pub(super) fn settle(drive: &Drive<'_>, orders: &Orders) -> Result<Pace, TrialEr
             continue;
         }
         slices.extend(slice(&m));
-        if stands_still(&slices) {
+        if stands_still(&slices) || (speed == Speed::Soon && slices.len() >= SOON) {
             break;
         }
     }

@@ -101,8 +101,8 @@ fn do_task(task: Task, bench: &mut Bench, asking: &Asking) -> Done {
             bench.prepare(&plan, &pending, &mut { say });
             Done::Prepared
         }
-        Task::Look { scenario, ask, timing, measured } => {
-            Done::Looked(bench.look(&scenario, &ask, timing, measured).into())
+        Task::Look { scenario, ask, timing, speed } => {
+            Done::Looked(bench.look(&scenario, &ask, timing, speed).into())
         }
         Task::Execute(trial) => Done::Executed(bench.execute(&trial).map_err(interrupted).into()),
     }

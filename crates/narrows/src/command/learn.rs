@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use lab::ask::{Ask, Demand, Listed};
 use lab::observation::{Failure, Timing};
 use lab::plan::Plan;
-use lab::session::{Answer, Executor, Look, MACHINE, Pace, SECURED, TrialError};
+use lab::session::{Answer, Executor, Look, MACHINE, Pace, SECURED, Speed, TrialError};
 use systems::Stage;
 
 /// The pause between two looks at the base. A clock in its answers has moved on then, by a second at least.
@@ -43,7 +43,13 @@ pub fn learn(
         for scenario in &planned.scenarios {
             let label = planned.label(scenario);
             let began = Instant::now();
-            let mut seen = executor.look(scenario, &sent, timing, measured);
+            // A program warms up alike at all of its points, as far as anyone can wait for: how long is found out once.
+            let speed = match (measured, starts.contains_key(&scenario.system)) {
+                (false, _) => Speed::Unasked,
+                (true, false) => Speed::Steady,
+                (true, true) => Speed::Soon,
+            };
+            let mut seen = executor.look(scenario, &sent, timing, speed);
             let pace = seen.as_ref().ok().and_then(Option::as_ref).and_then(|look| look.pace);
             let driven_s = pace.map_or(0.0, |pace| pace.settled_s);
             let took_s = (began.elapsed().as_secs_f64() - driven_s).max(0.0);
@@ -54,7 +60,7 @@ pub fn learn(
                 && !sent.says_what_is_right()
             {
                 std::thread::sleep(APART);
-                let again = executor.look(scenario, &sent, timing, false);
+                let again = executor.look(scenario, &sent, timing, Speed::Unasked);
                 seen = again.map(|again| again.map(|again| first.and(again)));
             }
             match seen {
@@ -88,7 +94,7 @@ pub fn look_again(executor: &mut dyn Executor, plan: &Plan) -> anyhow::Result<bo
         let sent = planned.ask.clone().unwrap_or_else(|| Ask::get("/"));
         let mut seen = BTreeSet::new();
         for scenario in planned.scenarios.iter().filter(|scenario| seen.insert(scenario.system.as_str())) {
-            let look = match executor.look(scenario, &sent, planned.timing, false) {
+            let look = match executor.look(scenario, &sent, planned.timing, Speed::Unasked) {
                 Ok(Some(look)) => look,
                 Ok(None) => return Ok(true),
                 Err(TrialError::Interrupted) => return Ok(false),

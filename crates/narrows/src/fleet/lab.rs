@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use lab::ask::Ask;
 use lab::observation::{Failure, Outcome, Scenario, Timing, Trial};
 use lab::plan::Plan;
-use lab::session::{Driven, Look, TrialError};
+use lab::session::{Driven, Look, Speed, TrialError};
 use load::Assignment;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub enum Task {
     /// See [`lab::session::Executor::prepare`].
     Prepare { plan: Box<Plan>, pending: Vec<u32> },
     /// See [`lab::session::Executor::look`].
-    Look { scenario: Box<Scenario>, ask: Box<Ask>, timing: Timing, measured: bool },
+    Look { scenario: Box<Scenario>, ask: Box<Ask>, timing: Timing, speed: Speed },
     /// See [`lab::session::Executor::execute`].
     Execute(Box<Trial>),
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use lab::ask::Ask;
 use lab::observation::{Outcome, Path, Scenario, Timing, Trial};
 use lab::plan::Plan;
-use lab::session::{Away, Executor, Interrupted, Look, MACHINE, TrialError, Without};
+use lab::session::{Away, Executor, Interrupted, Look, MACHINE, Speed, TrialError, Without};
 use machines::Machine;
 use serde_json::json;
 use systems::machine::Environment;
@@ -122,9 +122,9 @@ impl Executor for Patient {
         scenario: &Scenario,
         ask: &Ask,
         timing: Timing,
-        measured: bool,
+        speed: Speed,
     ) -> Result<Option<Look>, TrialError> {
-        self.inner.look(scenario, ask, timing, measured)
+        self.inner.look(scenario, ask, timing, speed)
     }
 
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {

@@ -10,7 +10,7 @@ use anyhow::bail;
 use lab::ask::Ask;
 use lab::observation::{Failure, Outcome, Scenario, Timing, Trial};
 use lab::plan::Plan;
-use lab::session::{Away, Executor, Generator, Here, Interrupted, Look, MACHINE, Serving, TrialError};
+use lab::session::{Away, Executor, Generator, Here, Interrupted, Look, MACHINE, Serving, Speed, TrialError};
 use load::Moment;
 use machines::{Machine, MachineError, Remote, Speaker};
 use serve::CounterSnapshot;
@@ -390,11 +390,11 @@ impl Executor for Sut {
         scenario: &Scenario,
         ask: &Ask,
         timing: Timing,
-        measured: bool,
+        speed: Speed,
     ) -> Result<Option<Look>, TrialError> {
         let systems = BTreeSet::from([scenario.system.clone()]);
         let (scenario, ask) = (Box::new(scenario.clone()), Box::new(ask.clone()));
-        match self.say_with(&systems, Task::Look { scenario, ask, timing, measured })? {
+        match self.say_with(&systems, Task::Look { scenario, ask, timing, speed })? {
             Done::Looked(looked) => looked.into(),
             _ => Err(self.unasked().into()),
         }
