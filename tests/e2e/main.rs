@@ -42,6 +42,7 @@ mod run_store;
 mod run_systems;
 mod run_tls;
 mod run_variants;
+mod slow_servers;
 mod systems_check;
 mod systems_tls;
 mod terminal;

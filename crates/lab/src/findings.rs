@@ -311,6 +311,8 @@ mod doubt_tests;
 #[cfg(test)]
 mod open_loop_tests;
 #[cfg(test)]
+mod overdriven_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod withheld_tests;
