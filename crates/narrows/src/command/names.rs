@@ -15,6 +15,9 @@ const RUNNERS: [&str; 18] = [
     "php", "perl", "erl", "elixir", "env",
 ];
 
+/// Options of `java` whose value is no name.
+const CLASSPATH: [&str; 5] = ["-cp", "-classpath", "--class-path", "-p", "--module-path"];
+
 /// No longer part of a command is a name.
 const LONGEST: usize = 32;
 
@@ -92,13 +95,26 @@ fn told_apart(arms: &[Vec<String>], usual: &[String]) -> Vec<String> {
     let lacking = |arm: &Vec<String>, word: &String| {
         !arms.iter().all(|other| std::ptr::eq(other, arm) || other.contains(word))
     };
-    let named = arms.iter().zip(usual).map(|(arm, usual)| {
-        let own = arm.iter().enumerate().filter(|(_, word)| lacking(arm, word));
-        let own: Vec<String> = own.map(|(at, _)| word_name(arm, at, usual)).collect();
-        if own.is_empty() { usual.clone() } else { own.join("-") }
-    });
-    let named: Vec<String> = named.collect();
-    if are_names(&named) { named } else { usual.to_vec() }
+    let named = |word_alone: bool| -> Vec<String> {
+        let named = arms.iter().zip(usual).map(|(arm, usual)| {
+            let own = (0..arm.len()).filter(|at| arm.get(*at).is_some_and(|word| lacking(arm, word)));
+            let own: Vec<usize> = own.collect();
+            let says_it_all = |at: &&usize| word_alone && arm.get(**at).is_some_and(|word| is_word(word));
+            if let Some(at) = own.iter().find(says_it_all) {
+                return word_name(arm, *at, usual);
+            }
+            let own: Vec<String> = own.iter().map(|at| word_name(arm, *at, usual)).collect();
+            if own.is_empty() { usual.clone() } else { own.join("-") }
+        });
+        named.collect()
+    };
+    let mut named = [named(true), named(false)].into_iter();
+    named.find(|names| are_names(names)).unwrap_or_else(|| usual.to_vec())
+}
+
+/// Whether this is neither an option nor a number.
+fn is_word(word: &str) -> bool {
+    word.trim_start_matches(['.', '/']).starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 /// Whether these tell all arms apart, and are short.
@@ -151,10 +167,17 @@ fn usual(words: &[String]) -> String {
     let words = words.get(words.iter().take_while(assigns).count()..).unwrap_or_default();
     let program = words.first().map_or("", String::as_str);
     let base = |word: &str| Path::new(word).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let script = words
-        .iter()
-        .skip(1)
-        .find(|word| !word.starts_with('-') && !word.contains(['=', ' ']) && word.contains(['.', '/']));
+    // The class that `java -cp PATH Class` runs needs no dot. A classpath is no name.
+    let of_java = base(program) == "java";
+    let is_path =
+        |at: usize| at > 0 && words.get(at - 1).is_some_and(|word| CLASSPATH.contains(&word.as_str()));
+    let is_script = |(at, word): &(usize, &String)| {
+        !word.starts_with('-')
+            && !word.contains(['=', ' '])
+            && word.contains(|c: char| c.is_ascii_alphanumeric())
+            && if of_java { !is_path(*at) } else { word.contains(['.', '/']) }
+    };
+    let script = words.iter().enumerate().skip(1).find(is_script).map(|(_, word)| word);
     match script.filter(|word| RUNNERS.contains(&base(program).as_str()) && !word.contains('{')) {
         Some(script) if script.starts_with('/') => base(script),
         Some(script) => script.trim_start_matches("./").to_owned(),
@@ -225,6 +248,20 @@ mod tests {
             (&["http://127.0.0.1:80/a", "http://127.0.0.2:80/a"], &["127.0.0.1", "127.0.0.2"]),
             (&["http://h:80", "./server {port}"], &["port-80", "server"]),
             (&["php -S 127.0.0.1:{port} a.php", "php -S 127.0.0.1:{port} b.php"], &["a.php", "b.php"]),
+            (&["go run . {port}"], &["go"]),
+            (&["go run ./old {port}", "go run ./new {port}"], &["old", "new"]),
+            (
+                &[
+                    "java -cp a/b/app.jar:a/b/lib/* Hello {port}",
+                    "java -cp u/b/app.jar:u/b/lib/* Server {port}",
+                ],
+                &["Hello", "Server"],
+            ),
+            (&["java -cp a/b.jar:a/lib/* Hello {port}"], &["Hello"]),
+            (
+                &["gunicorn -k sync -b h:{port} a:a", "gunicorn -k gthread --threads 4 -b h:{port} a:a"],
+                &["sync", "gthread"],
+            ),
             (&["./s --cache 64K -t 1", "./s --cache 1M -t 2"], &["cache-64K", "cache-1M"]),
         ] {
             assert_eq!(named(commands), expected, "{commands:?}");
