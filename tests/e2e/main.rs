@@ -27,6 +27,7 @@ mod load_http;
 mod load_openssl;
 mod load_requests;
 mod load_tls;
+mod looks;
 mod machines;
 mod machines_run;
 mod max_rate;

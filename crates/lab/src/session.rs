@@ -99,6 +99,9 @@ pub trait Executor {
     }
 }
 
+/// The stage of a trial that failed because an answer was not the wanted one, or none.
+pub const EQUAL_WORK: &str = "equal_work";
+
 /// The stage of a trial that failed because a machine was lost.
 pub const MACHINE: &str = "machine";
 

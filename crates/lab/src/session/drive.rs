@@ -9,6 +9,7 @@ use systems::process::Running;
 use systems::tcp::Watch;
 
 use crate::observation::{KernelCounts, Measurement, TracedCounts};
+use crate::session::EQUAL_WORK;
 use crate::session::climb::climb;
 use crate::session::driver::{Driver, Orders};
 use crate::session::first::begun;
@@ -140,7 +141,7 @@ fn check_equal_work(
                     format!("it does not do the work of `{workload}`: {wrong}; see docs/contracts.md")
                 }
             };
-            Err(TrialError::failed("equal_work", reason).with_output(running.tail()))
+            Err(TrialError::failed(EQUAL_WORK, reason).with_output(running.tail()))
         }
         _ => Ok(()),
     }

@@ -20,6 +20,7 @@ use wire::pattern;
 use crate::ask::{Ask, Demand, Payload};
 use crate::observation::{Scenario, Timing, Trial};
 use crate::session::Bench;
+use crate::session::EQUAL_WORK;
 use crate::session::drive::{Drive, listening};
 use crate::session::driver::{Orders, in_common, listed};
 use crate::session::first::begun;
@@ -44,6 +45,10 @@ const DEATH: Duration = Duration::from_millis(200);
 
 /// How often a wait looks whether the user interrupted.
 const GLANCE: Duration = Duration::from_millis(100);
+
+/// The media type of a stream of events, which may never end; and how long the end of one is waited for.
+const EVENT_STREAM: &str = "text/event-stream";
+const ENDLESS: Duration = Duration::from_secs(3);
 
 /// What a look at a scenario showed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -183,7 +188,7 @@ fn look(place: &Place<'_>, ask: &Ask, speed: Speed) -> Result<Look, TrialError> 
     let orders = place.asking(ask.clone(), listening(&running)?);
     let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
     let ask = &orders.ask;
-    let failed = |why: String| TrialError::failed("equal_work", why).with_output(running.tail());
+    let failed = |why: String| TrialError::failed(EQUAL_WORK, why).with_output(running.tail());
     let (mut answers, mut looked) = (Vec::new(), Vec::new());
     // Of a list, many requests are looked at.
     let most = if orders.ask.list.is_some() { FEWEST } else { MOST };
@@ -340,20 +345,46 @@ fn send(stream: &mut Contact, head: &[u8], ask: &Ask) -> Result<(), String> {
     Ok(())
 }
 
+/// Why there is no complete answer.
+fn late(heard: bool) -> &'static str {
+    match heard {
+        true => "no complete answer within the timeout",
+        false => {
+            "it was silent until the timeout: it may speak another protocol, in which the client says something else first, \
+             or need more time than --timeout allows"
+        }
+    }
+}
+
+/// Why a stream of events is no answer.
+fn endless(answer: &Answer) -> String {
+    format!(
+        "its answer is a stream that does not end: {} with Content-Type: {EVENT_STREAM}, and {} bytes so far. Streams are not \
+         measured yet: choose another path with --path",
+        answer.status, answer.length
+    )
+}
+
+/// Whether this is the media type of a stream of events, with parameters or without.
+fn is_event_stream(content_type: &[u8]) -> bool {
+    let media = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
+    media.trim_ascii().eq_ignore_ascii_case(EVENT_STREAM.as_bytes())
+}
+
 fn read(stream: &mut Contact, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answer, String> {
-    let mut decoder = ResponseDecoder::new();
+    let mut decoder = ResponseDecoder::watching("content-type");
     decoder.answers_head(Method::from_name(ask.method.as_bytes()) == Method::Head);
     let mut answer = Answer { status: 0, length: 0, head: Vec::new(), body: Vec::new() };
     let kept = if ask.compressed { Http::MAX_KEPT as usize } else { LONGEST_CONTENT };
     let mut buffer = [0; 1 << 14];
     let mut heard = false;
+    // When the head of a stream of events came.
+    let mut stream_began: Option<Instant> = None;
     loop {
-        if over() {
-            return Err(match heard {
-                true => "no complete answer within the timeout".to_owned(),
-                false => "it was silent until the timeout: it may speak another protocol, in which the client says something \
-                          else first, or need more time than --timeout allows"
-                    .to_owned(),
+        if over() || stream_began.is_some_and(|began| began.elapsed() >= ENDLESS) {
+            return Err(match stream_began {
+                Some(_) => endless(&answer),
+                None => late(heard).to_owned(),
             });
         }
         let count = match stream.read_within(&mut buffer, GLANCE) {
@@ -383,7 +414,11 @@ fn read(stream: &mut Contact, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answ
             rest = &rest[step.consumed..];
             match step.event {
                 HttpEvent::NeedMore => break,
-                HttpEvent::Head(head) => (answer.status, answer.head) = (head.status, head.bytes.to_vec()),
+                HttpEvent::Head(head) => {
+                    (answer.status, answer.head) = (head.status, head.bytes.to_vec());
+                    let of_events = head.watched.is_some_and(is_event_stream);
+                    stream_began = of_events.then(Instant::now);
+                }
                 HttpEvent::Body(data) => {
                     answer.length += data.len() as u64;
                     let room = kept.saturating_sub(answer.body.len());

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use answers::Statuses;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use lab::ask::{Ask, Demand, Listed};
-use lab::observation::{Failure, Timing};
+use lab::observation::{Failure, Scenario, Timing, telling};
 use lab::plan::Plan;
-use lab::session::{Answer, Executor, Look, MACHINE, Pace, SECURED, Speed, TrialError};
+use lab::session::{Answer, EQUAL_WORK, Executor, Look, MACHINE, Pace, SECURED, Speed, TrialError};
 use systems::Stage;
+
+use crate::common;
 
 /// The pause between two looks at the base. A clock in its answers has moved on then, by a second at least.
 const APART: Duration = Duration::from_secs(1);
@@ -25,10 +27,11 @@ pub struct Learnt {
 }
 
 /// Looks at every scenario of the plan, and twice at the base if its answers may differ after another start. None if the user
-/// interrupted.
+/// interrupted. A point of a command that fails while another point of it does not is measured nevertheless: its trials show
+/// that it fails.
 ///
 /// # Errors
-/// A point that does not start or does not answer, with the end of its output; answers that differ between arms.
+/// A command of which every point fails, with the end of its output; answers that differ between arms.
 pub fn learn(
     executor: &mut dyn Executor,
     plan: &Plan,
@@ -40,11 +43,12 @@ pub fn learn(
     let mut starts: BTreeMap<String, f64> = BTreeMap::new();
     let sent = ask.clone().unwrap_or_else(|| Ask::get("/"));
     for planned in &plan.experiments {
-        for scenario in &planned.scenarios {
+        let mut points = Points::default();
+        for (at, scenario) in planned.scenarios.iter().enumerate() {
             let label = planned.label(scenario);
             let began = Instant::now();
             // A program warms up alike at all of its points, as far as anyone can wait for: how long is found out once.
-            let speed = match (measured, starts.contains_key(&scenario.system)) {
+            let speed = match (measured, points.right.contains(scenario.system.as_str())) {
                 (false, _) => Speed::Unasked,
                 (true, false) => Speed::Steady,
                 (true, true) => Speed::Soon,
@@ -64,12 +68,19 @@ pub fn learn(
                 seen = again.map(|again| again.map(|again| first.and(again)));
             }
             match seen {
-                Ok(Some(look)) => looks.push((label, look)),
+                Ok(Some(look)) => {
+                    points.right.insert(&scenario.system);
+                    looks.push((label, look));
+                }
                 Ok(None) => {}
                 Err(TrialError::Interrupted) => return Ok(None),
-                Err(TrialError::Failed(failure)) => bail!(failed(&label, &failure)),
+                Err(TrialError::Failed(failure)) => {
+                    let later = planned.scenarios.get(at + 1..).unwrap_or_default();
+                    points.fails(scenario, label, failure, later)?;
+                }
             }
         }
+        points.tell();
     }
     if let Some((ask, list)) = ask.as_ref().and_then(|ask| Some((ask, ask.list.as_ref()?))) {
         check_listed(ask, list, &looks)?;
@@ -82,6 +93,54 @@ pub fn learn(
     Ok(Some(Learnt { ask, paces, starts }))
 }
 
+/// The points at which a first look has looked.
+#[derive(Default)]
+struct Points<'a> {
+    /// The commands with a point that does not fail.
+    right: BTreeSet<&'a str>,
+    /// The points that fail: their commands, their labels, and why.
+    failing: Vec<(&'a str, String, Failure)>,
+}
+
+impl<'a> Points<'a> {
+    /// Keeps a failure.
+    ///
+    /// # Errors
+    /// The first failure of a command none of whose points is right, with the `later` ones still to be looked at. An answer that
+    /// is not the wanted one is an error at once.
+    fn fails(
+        &mut self,
+        scenario: &'a Scenario,
+        label: String,
+        failure: Failure,
+        later: &[Scenario],
+    ) -> anyhow::Result<()> {
+        let system = scenario.system.as_str();
+        if [EQUAL_WORK, MACHINE].contains(&failure.stage.as_str()) {
+            bail!(failed(&label, &failure));
+        }
+        self.failing.push((system, label, failure));
+        if self.right.contains(system) || later.iter().any(|scenario| scenario.system == system) {
+            return Ok(());
+        }
+        match self.failing.iter().find(|(known, ..)| *known == system) {
+            Some((_, label, failure)) => bail!(failed(label, failure)),
+            None => Ok(()),
+        }
+    }
+
+    /// Says which points fail.
+    fn tell(&self) {
+        for (_, label, failure) in &self.failing {
+            let said = telling(&failure.output).map_or_else(String::new, |line| format!("; it said: {line}"));
+            let reason = reason(failure);
+            common::say(format_args!(
+                "{label} fails, and the run goes on because other points do not: {reason}{said}"
+            ));
+        }
+    }
+}
+
 /// Looks at each system of a saved plan once: whether it starts, and answers as when its run began. Returns false if the user
 /// interrupted.
 ///
@@ -92,8 +151,11 @@ pub fn look_again(executor: &mut dyn Executor, plan: &Plan) -> anyhow::Result<bo
                          began, with the same files";
     for planned in &plan.experiments {
         let sent = planned.ask.clone().unwrap_or_else(|| Ask::get("/"));
-        let mut seen = BTreeSet::new();
-        for scenario in planned.scenarios.iter().filter(|scenario| seen.insert(scenario.system.as_str())) {
+        let mut points = Points::default();
+        for (at, scenario) in planned.scenarios.iter().enumerate() {
+            if points.right.contains(scenario.system.as_str()) {
+                continue;
+            }
             let look = match executor.look(scenario, &sent, planned.timing, Speed::Unasked) {
                 Ok(Some(look)) => look,
                 Ok(None) => return Ok(true),
@@ -102,9 +164,14 @@ pub fn look_again(executor: &mut dyn Executor, plan: &Plan) -> anyhow::Result<bo
                     if failure.stage == MACHINE {
                         bail!("{}", failure.reason);
                     }
-                    bail!("{}\n{MOVED}", failed(&planned.label(scenario), &failure));
+                    // A point that failed from the start may fail again.
+                    let later = planned.scenarios.get(at + 1..).unwrap_or_default();
+                    let fails = points.fails(scenario, planned.label(scenario), failure, later);
+                    fails.map_err(|error| anyhow!("{error}\n{MOVED}"))?;
+                    continue;
                 }
             };
+            points.right.insert(&scenario.system);
             for looked in &look.listed {
                 let right = |answer: &&Answer| looked.ask.statuses().contains(answer.status);
                 if let Some(other) = looked.answers.iter().find(|answer| !right(answer)) {
@@ -140,8 +207,8 @@ fn check_listed(ask: &Ask, list: &Listed, looks: &[(String, Look)]) -> anyhow::R
     Ok(())
 }
 
-/// Why an arm cannot be measured, with options in place of a manifest's fields.
-pub fn failed(label: &str, failure: &Failure) -> String {
+/// What went wrong, with options in place of a manifest's fields.
+fn reason(failure: &Failure) -> String {
     const OPTIONS: [(&str, &str); 5] = [
         ("; start it with: start it again", ""),
         ("see ready.timeout_s", "--ready gives it more time"),
@@ -149,10 +216,14 @@ pub fn failed(label: &str, failure: &Failure) -> String {
         ("ready.outside = true measures that process", "--attach measures that process"),
         ("check start.command and whether it is installed", "is it installed, or is its path wrong?"),
     ];
-    let reason =
-        OPTIONS.iter().fold(failure.reason.clone(), |text, (field, option)| text.replace(field, option));
+    OPTIONS.iter().fold(failure.reason.clone(), |text, (field, option)| text.replace(field, option))
+}
+
+/// Why an arm cannot be measured, with the end of its output.
+pub fn failed(label: &str, failure: &Failure) -> String {
+    let reason = reason(failure);
     let output = match failure.output.trim_end() {
-        "" if failure.stage == Stage::Start.name() => String::new(),
+        "" if [Stage::Start.name(), EQUAL_WORK].contains(&failure.stage.as_str()) => String::new(),
         "" => "\nit printed nothing".to_owned(),
         output => format!("\nthe end of its output:\n{output}"),
     };
