@@ -41,7 +41,7 @@ fn a_run_shows_the_commands_of_its_systems_only() {
     command
         .current_dir(home.path(""))
         .env("NARROWS_HOME", home.path(""))
-        .env("XDG_STATE_HOME", home.path("state"));
+        .env("XDG_STATE_HOME", home.path("state-of-a-new-user"));
     let ended = run(&mut command).says(&["taken did not come with narrows"]);
     assert!(!ended.stderr.contains("left did not"), "{ended:#?}");
 }

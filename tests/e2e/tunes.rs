@@ -28,7 +28,7 @@ const TUNE: [&str; 13] = [
     "50ms",
     "--seed",
     "1",
-    "--budget=35s",
+    "--budget=60s",
 ];
 
 fn home() -> Home {

@@ -229,7 +229,9 @@ fn look(place: &Place<'_>, ask: &Ask, speed: Speed) -> Result<Look, TrialError> 
     }
     let driver = place.driver();
     let drive = Drive { place, running: &running, driver: &driver };
-    let asked = speed != Speed::Unasked;
+    // A server whose answers are wrong is refused for them, and not driven.
+    let right = answers.iter().all(|answer| orders.ask.statuses().contains(answer.status));
+    let asked = speed != Speed::Unasked && right;
     let pace = asked.then(|| settle(&drive, &orders, speed)).transpose()?;
     running.check_alive()?;
     running.stop();
