@@ -9,7 +9,7 @@ use crate::support::{Served, load, narrows, run};
 /// Runs `narrows systems` in a home, with a state folder of the test.
 fn systems(home: &Home) -> Command {
     let mut command = narrows(["systems"]);
-    command.env("NARROWS_HOME", home.path("")).env("XDG_STATE_HOME", home.path("state"));
+    command.env("NARROWS_HOME", home.path("")).env("XDG_STATE_HOME", home.path("state-of-a-new-user"));
     command
 }
 
@@ -50,7 +50,7 @@ fn a_run_shows_the_commands_of_its_systems_only() {
 fn what_came_with_the_program_is_not_shown() {
     let home = Home::new();
     let mut command = narrows(["systems"]);
-    command.current_dir(crate::support::checkout()).env("XDG_STATE_HOME", home.path("state"));
+    command.current_dir(crate::support::checkout()).env("XDG_STATE_HOME", home.path("state-of-a-new-user"));
     let ended = run(&mut command).code(0);
     assert!(!ended.stderr.contains("did not come"), "{ended:#?}");
 }
