@@ -72,3 +72,15 @@ fn a_cold_window_begins_with_the_first_requests() {
     assert!(said.contains("Cold: each window begins with the first requests."), "{ended:#?}");
     assert!(home.observations().iter().all(|seen| seen.trial.timing.warmup_s == 0.0));
 }
+
+#[test]
+fn a_budget_too_short_for_a_comparison_is_refused_before_any_trial() {
+    let Some(home) = home() else { return };
+    let arms = ["try", "node slow.js {port} 300", "node slow.js {port} 1200", "--quiet"];
+    let said = ["--budget is too short for a comparison: that takes 3 rounds of", "use --budget"];
+    // The time of the window alone tells it at first, and in the second case the first look.
+    for more in [&["-d", "10s", "--budget", "20s"][..], &["--budget", "30s"]] {
+        home.run(arms.iter().chain(more)).code(2).says(&said);
+    }
+    assert!(home.observations().is_empty());
+}

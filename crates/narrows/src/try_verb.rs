@@ -235,6 +235,7 @@ impl<'a> Question<'a> {
         args.save
             .as_deref()
             .map_or(Ok(()), |name| save::check(name, &arms, ask.as_ref(), &args.command.tls))?;
+        args.check_budget(&first)?;
         args.warn(&arms, lab_args::placement().system.len());
         let services = self.services()?;
         let mut executor = args.fleet.lab(&catalog, self.files, cancel)?;

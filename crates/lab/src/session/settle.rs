@@ -29,6 +29,8 @@ pub struct Pace {
     pub callers: f64,
     /// How long it was driven until its speed stood still, seconds.
     pub settled_s: f64,
+    /// Whether its speed stood still as soon as that could be told.
+    pub at_once: bool,
 }
 
 impl Pace {
@@ -90,18 +92,20 @@ pub(super) fn settle(drive: &Drive<'_>, orders: &Orders, speed: Speed) -> Result
     let (mut slices, mut pace): (Vec<Slice>, Option<Pace>) = (Vec::new(), None);
     let mut wrong = String::new();
     while driven_s < longest_s && !drive.place.cancelled() {
-        let timing = Timing { warmup_s: 0.0, measure_s: slice_s, ..orders.timing };
+        let measure_s = slice_s.min(longest_s - driven_s);
+        let timing = Timing { warmup_s: 0.0, measure_s, ..orders.timing };
         let (m, _) = drive.once(&Orders { timing, ..orders.clone() })?;
-        driven_s += slice_s;
-        m.first_errors
-            .iter()
-            .next()
-            .into_iter()
-            .for_each(|(class, why)| wrong = format!(" ({class}: {why})"));
+        driven_s += measure_s;
+        if let Some((class, why)) = m.first_errors.iter().next() {
+            wrong = format!(" ({class}: {why})");
+        }
         let callers = m.concurrency.max(1) as f64;
         if m.successes > 0 {
             let per_s = m.done() / m.elapsed_s.max(f64::MIN_POSITIVE);
-            pace = Some(Pace { per_s, callers, settled_s: driven_s });
+            // A slice that became longer than its answers need shows that they were slower at first.
+            let needed_s = (2.0 * ANSWERS * callers / per_s).max(SLICE_S);
+            let at_once = slices.len() < FEWEST && slice_s <= needed_s;
+            pace = Some(Pace { per_s, callers, settled_s: driven_s, at_once });
         }
         let slow = pace.is_some_and(|pace| pace.cycle_s() > SLOW_S);
         if slow && m.successes as f64 >= callers {

@@ -75,8 +75,9 @@ impl Args {
             _ => usual.warmup_s,
         };
         let rounds = self.rounds.map_or(FEWEST_ROUNDS, f64::from);
-        let all_s = self.budget.map_or(2.0 * BUDGET_S, |budget| budget.as_secs_f64());
-        let most_s = (all_s / (rounds * round.max(1) as f64) - warmup_s - pace::START_S).max(3.0 * cycle_s);
+        let all_s = self.budget.map_or(BUDGET_S, |budget| budget.as_secs_f64());
+        let trial_s = all_s / (rounds * round.max(1) as f64);
+        let most_s = (trial_s - warmup_s - pace::START_S).max(pace::FEWEST_CYCLES * cycle_s);
         let needed_s = paces().filter(|_| closed).map(pace::window_s).fold(usual.measure_s, f64::max);
         let measure_s =
             if self.duration.is_some() { usual.measure_s } else { needed_s.min(most_s).max(usual.measure_s) };
@@ -134,12 +135,29 @@ impl Args {
         match (self.rounds, self.budget) {
             (Some(_), _) => {}
             (None, Some(budget)) => {
-                plan = plan.within(budget.as_secs_f64());
-                plan.grow_within(budget.as_secs_f64(), false);
+                let budget_s = budget.as_secs_f64();
+                self.check_budget(&plan)?;
+                plan = plan.within(budget_s);
+                plan.grow_within(budget_s, false);
             }
             (None, None) => plan.grow_within(BUDGET_S.max(FEWEST_ROUNDS * plan.round_s()), true),
         }
         Ok(plan)
+    }
+
+    /// Checks that the rounds that a comparison takes fit into the budget.
+    pub(super) fn check_budget(&self, plan: &Plan) -> Result<(), Usage> {
+        let compared = !self.unequal && plan.experiments.iter().any(|planned| planned.scenarios.len() > 1);
+        let needed_s = plan.round_s() * stats::FEWEST_ROUNDS as f64;
+        match self.budget {
+            Some(budget) if compared && needed_s > budget.as_secs_f64() => Err(Usage(format!(
+                "--budget is too short for a comparison: that takes {} rounds of {}, so use --budget {:.0}s or more",
+                stats::FEWEST_ROUNDS,
+                report::number::seconds(plan.round_s()),
+                needed_s.ceil()
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// The conditions of `--fail-if`.

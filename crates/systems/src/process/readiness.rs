@@ -134,11 +134,8 @@ impl Running {
                     ));
                 }
             }
-            until = if until < deadline {
-                deadline
-            } else {
-                until.checked_add(GLANCE).unwrap_or(until).min(latest)
-            };
+            // A shorter glance would find a busy program idle: CPU time is counted in ticks of some milliseconds.
+            until = deadline_in(GLANCE).max(deadline).min(latest);
         }
     }
 
