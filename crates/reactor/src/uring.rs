@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use io_uring::squeue::Flags;
 use io_uring::types::{DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
-use io_uring::{IoUring, cqueue, opcode, squeue};
+use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 
 use crate::slots::{Conn, Slot, Slots};
 use crate::socket::{self, RawAddress};
@@ -265,9 +265,23 @@ impl Uring {
         for (_, op) in standing.into_iter().filter(|(stands, _)| *stands) {
             self.cancel(conn, op);
         }
+        let receives = slot.reading;
         // Operations take effect in the order of their submission: the next user of the slot comes after this.
         self.operate_silently(conn, Op::Silent, entry, Flags::empty());
         slots.release(conn);
+        if receives {
+            self.do_deferred();
+        }
+    }
+
+    /// Submits what is queued, and lets the kernel do what it has deferred: it sends the end of a connection only when the receive
+    /// is cancelled and this thread has returned from the kernel. Without this, that would be after the next connection is made
+    /// and answered. A server that serves one connection at a time and waits for its end (gunicorn's `sync` worker) would seem a
+    /// quarter slower than it is.
+    fn do_deferred(&mut self) {
+        let (queued, flags) = (self.ring.submission().len() as u32, EnterFlags::GETEVENTS.bits());
+        // SAFETY: there is no argument that the kernel could read.
+        let _ = unsafe { self.ring.submitter().enter::<libc::sigset_t>(queued, 0, flags, None) };
     }
 
     /// Whether everything that may happen now would carry its time. If so, submits what is queued. The kernel defers its
