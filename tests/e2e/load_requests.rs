@@ -247,22 +247,12 @@ fn a_log_is_replayed_at_its_times() {
         "broken\n".to_owned(),
     ];
     let folder = Folder::new(&[("access.log", &log.concat())]);
-    for io in backends() {
+    let ways = backends().into_iter().flat_map(|io| [(io, ["1", "1"]), (io, ["2", "4"])]);
+    for (io, [threads, connections]) in ways {
         let (peer, seen) = echo();
-        let words = [
-            &*peer.url("http"),
-            "--requests",
-            &folder.name("access.log"),
-            "--speed",
-            "10",
-            "-t",
-            "2",
-            "-c",
-            "4",
-            "--reactor",
-            io,
-        ];
-        let ended = load(&[&words[..], &["--json"]].concat()).code(0);
+        let log = folder.name("access.log");
+        let words = ["--requests", &*log, "--speed", "10", "-t", threads, "-c", connections, "--reactor", io];
+        let ended = load(&[&[&*peer.url("http")], &words[..], &["--json"]].concat()).code(0);
         let json = ended.json();
         assert_eq!(
             (&json["completed"], &json["arrivals"], &json["dropped"]),
@@ -270,7 +260,12 @@ fn a_log_is_replayed_at_its_times() {
             "{json}"
         );
         assert!(json["elapsed_s"].as_f64().unwrap() >= 0.5, "five seconds at ten times the speed: {json}");
-        assert_eq!(taken(&seen), ["GET /0", "GET /1", "GET /3", "GET /4/status-404"], "{io}");
+        let mut taken = taken(&seen);
+        if connections != "1" {
+            // On a busy machine a thread may be so late that a request of another one overtakes its own.
+            taken.sort();
+        }
+        assert_eq!(taken, ["GET /0", "GET /1", "GET /3", "GET /4/status-404"], "{io}");
         ended.says(&[
             "left out 1 request, because a log does not have bodies",
             "left out 1 line without a request",

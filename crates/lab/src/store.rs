@@ -115,7 +115,8 @@ impl Store {
         if !path.exists() {
             return Err(StoreError::Missing { path: path.to_owned() });
         }
-        let mut store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        // SQLite removes the files of the WAL when its last connection closes, but only if that one may write.
+        let mut store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let mut version = store.version();
         if let Err(
             StoreError::ReadOnly { .. }
@@ -127,7 +128,12 @@ impl Store {
             store = Self::unchanging(path)?;
             version = store.version();
         }
-        match version.map_err(|e| e.with_path(path))? {
+        let version = version.map_err(|e| e.with_path(path))?;
+        store
+            .connection
+            .pragma_update(None, "query_only", true)
+            .map_err(|e| StoreError::from(e).with_path(path))?;
+        match version {
             None => Err(StoreError::Missing { path: path.to_owned() }),
             Some(_) => Ok(store),
         }

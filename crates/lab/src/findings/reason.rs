@@ -5,9 +5,9 @@
 //! the clock; a count is compared with the one that it can cost, and named if it makes up at least a third of that
 //! difference. If no count does and the CPU time does, the reason is the system's own code. Otherwise there is none.
 //!
-//! The most that each can cost are round numbers above what is measured on current machines (`lmbench` and `perf bench`
-//! report 0.1 to 1 us for a call of a few bytes, 1 to 2 us for a switch, 0.5 us for a minor fault; the constants of TCP are
-//! those of Linux). docs/guide.md lists them.
+//! The most that each can cost are round numbers, chosen to be several times the usual cost. They are not measured, because a
+//! count that is named wrongly is worse than one that is left out (the constants of TCP are those of Linux). docs/guide.md lists
+//! them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

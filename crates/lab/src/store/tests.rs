@@ -320,6 +320,18 @@ fn a_store_opened_for_reading_refuses_to_write() {
     assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused}");
 }
 
+#[test]
+fn a_store_that_was_read_leaves_no_file_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    drop(Store::open(&path).unwrap());
+    let store = Store::read(&path).unwrap();
+    assert!(store.runs().is_ok());
+    drop(store);
+    let names = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["s.db"]);
+}
+
 /// Makes a store with one trial whose shared-memory file SQLite cannot open, because its name is a link to itself.
 fn unshareable(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
