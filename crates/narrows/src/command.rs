@@ -6,6 +6,7 @@ pub mod arms;
 pub mod knobs;
 pub mod learn;
 mod names;
+pub mod pace;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -6,7 +6,6 @@
 mod bisect;
 mod commits;
 mod gate;
-mod pace;
 mod question;
 mod save;
 
@@ -30,6 +29,7 @@ use systems::machine::Limit;
 use systems::{Catalog, Service, Workload};
 
 use crate::command::arms::{self, Arms, Typed};
+use crate::command::pace::{self, Tempo};
 use crate::command::{self, CommandArgs, knobs, learn};
 use crate::common::{self, End, INTERRUPTED, Usage};
 use crate::condition::{Condition, FAILED, FigureChoice, say_failed};
@@ -39,7 +39,6 @@ use crate::report_verb::{Format, Saved};
 use crate::run_verb::{self, Run, Screen};
 use crate::stores::StoreArg;
 use commits::{Clones, CommitArgs, Commits};
-use question::Tempo;
 
 /// `narrows try`
 #[derive(clap::Args)]
@@ -70,7 +69,7 @@ pub struct Args {
     /// Measure what a fresh process does: each window begins with the first requests, without a warm-up
     #[arg(long)]
     cold: bool,
-    /// Run as many rounds as fit into this time [default: 60s, and at least six rounds]
+    /// Run as many rounds as fit into this time [default: 60s, or up to 4m for six rounds]
     #[arg(long, value_name = "TIME", value_parser = common::duration, conflicts_with = "rounds")]
     budget: Option<Duration>,
     /// Run exactly this many rounds

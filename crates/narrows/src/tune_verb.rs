@@ -51,12 +51,12 @@ pub struct Args {
     /// How long all trials may take together. A third of it is kept to prove the winner
     #[arg(long, value_name = "TIME", value_parser = common::duration, default_value = "5m")]
     budget: Duration,
-    /// How long to measure in each trial
-    #[arg(short, long, value_parser = common::duration, value_name = "TIME", default_value = "1s")]
-    duration: Duration,
-    /// Drive for this long before each measurement
-    #[arg(long, value_parser = common::duration, value_name = "TIME", default_value = "500ms")]
-    warmup: Duration,
+    /// How long to measure in each trial [default: 1s, or longer if answers of a command take long]
+    #[arg(short, long, value_parser = common::duration, value_name = "TIME")]
+    duration: Option<Duration>,
+    /// Drive for this long before each measurement [default: 500ms, or until the speed of a command stands still]
+    #[arg(long, value_parser = common::duration, value_name = "TIME")]
+    warmup: Option<Duration>,
     /// The seed of the search; by default a new one, which is saved with the run
     #[arg(long, value_name = "N")]
     seed: Option<u64>,

@@ -31,6 +31,9 @@ pub struct Estimate {
     /// together do not show it, without a warm-up, and if a schedule set the speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<f64>,
+    /// By how much the logarithm of the figure may still change because of that drift. 0 if the drift does not matter.
+    #[serde(default)]
+    pub to_go: f64,
     /// The experiment's figure in its unit, the median over trials. None if no trial has one.
     pub figure: Option<f64>,
     /// The 95 % confidence interval of the figure. None if there are fewer than three trials.
@@ -146,9 +149,9 @@ impl Estimate {
         self.doubts.contains_key(&Doubt::GeneratorBound)
     }
 
-    /// By how much the logarithm of the figure may be off, because of its [`resolution`](Self::resolution).
+    /// By how much the logarithm of the figure may be off, because of its [`resolution`](Self::resolution) and of a drift.
     pub(crate) fn bound(&self) -> f64 {
-        -(-self.resolution.clamp(0.0, 0.99)).ln_1p()
+        self.to_go - (-self.resolution.clamp(0.0, 0.99)).ln_1p()
     }
 
     /// Whether this is Narrows' own endpoint.
@@ -216,7 +219,8 @@ pub(super) fn estimates(
         let own = trials(scenario);
         let drift = (planned.timing.warmup_s > 0.0).then(|| drift_of(scenario, own)).flatten();
         let yardstick = if planned.is_compared() { trials(&planned.yardstick(scenario)) } else { &none };
-        Estimate { drift, ..estimate(planned.figure, scenario, own, yardstick, failed) }
+        let to_go = withheld::to_go(drift, planned.threshold.ln_1p());
+        Estimate { drift, to_go, ..estimate(planned.figure, scenario, own, yardstick, failed) }
     });
     let mut estimates: Vec<Estimate> = estimates.collect();
     let twin = twin(planned, observations);
@@ -255,8 +259,7 @@ fn estimate(
     yardstick: &ByRound,
     failed: u32,
 ) -> Estimate {
-    let all = || trials.values().copied();
-    let unit = &scenario.workload().about().unit;
+    let (all, unit) = (|| trials.values().copied(), &scenario.workload().about().unit);
     let figure_of = |m: &Measurement| figure_of(figure, unit, m);
     let sample = Sample::new(all().filter_map(figure_of).collect()).ok();
     let pairs = trials.iter().filter_map(|(round, m)| {
@@ -280,6 +283,7 @@ fn estimate(
         trials: trials.len() as u32,
         failed,
         drift: None,
+        to_go: 0.0,
         figure: sample.as_ref().map(Sample::median),
         interval: None,
         spread: sample.as_ref().and_then(Sample::spread),

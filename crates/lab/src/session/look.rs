@@ -232,7 +232,7 @@ fn look(place: &Place<'_>, ask: &Ask, speed: Speed) -> Result<Look, TrialError> 
     // A server whose answers are wrong is refused for them, and not driven.
     let right = answers.iter().all(|answer| orders.ask.statuses().contains(answer.status));
     let asked = speed != Speed::Unasked && right;
-    let pace = asked.then(|| settle(&drive, &orders, speed)).transpose()?;
+    let pace = asked.then(|| settle(&drive, orders, speed)).transpose()?;
     running.check_alive()?;
     running.stop();
     if place.cancelled() { Err(TrialError::Interrupted) } else { Ok(Look { answers, listed: looked, pace }) }

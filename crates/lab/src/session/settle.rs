@@ -1,6 +1,8 @@
 //! Drives a fresh server in short slices until its speed stands still: how fast it is then, how long an operation takes its
 //! callers, and how long it needs until then.
 
+use std::time::Instant;
+
 use serde::{Deserialize, Serialize};
 use systems::trace;
 
@@ -27,10 +29,11 @@ pub struct Pace {
     pub per_s: f64,
     /// How many callers there are: connections, and the exchanges that may be open on each.
     pub callers: f64,
-    /// How long it was driven until its speed stood still, seconds.
-    pub settled_s: f64,
-    /// Whether its speed stood still as soon as that could be told.
-    pub at_once: bool,
+    /// How long it was driven until its speed stood still, seconds: 0 if it did so from the beginning, and None if it was still
+    /// becoming faster at the end.
+    pub settled_s: Option<f64>,
+    /// How long the look at its speed took in all, seconds.
+    pub took_s: f64,
 }
 
 impl Pace {
@@ -50,6 +53,8 @@ const SOON: usize = 2;
 const ANSWERS: f64 = 2.0;
 /// Answers that take so long are not those of code that is still being compiled. Seconds.
 const SLOW_S: f64 = 0.2;
+/// Less CPU time than this in a slice varies by more than what is looked for: that of a server that waits most of the time.
+const LEAST_CPU_S: f64 = 0.05;
 /// The speed stands still if its last third exceeds the third before by no more than this.
 const FASTER: f64 = 0.10;
 /// The same for the CPU time of an answer, which is less noisy.
@@ -59,7 +64,7 @@ const CHEAPER: f64 = 0.04;
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Slice {
     speed: f64,
-    /// None if no CPU time was counted.
+    /// None if hardly any CPU time was counted.
     thrift: Option<f64>,
 }
 
@@ -86,58 +91,59 @@ fn stands_still(slices: &[Slice]) -> bool {
 ///
 /// # Errors
 /// Nothing was answered rightly in that time.
-pub(super) fn settle(drive: &Drive<'_>, orders: &Orders, speed: Speed) -> Result<Pace, TrialError> {
-    let longest_s = orders.timing.measure_s;
+pub(super) fn settle(drive: &Drive<'_>, mut orders: Orders, speed: Speed) -> Result<Pace, TrialError> {
+    let (began, longest_s) = (Instant::now(), orders.timing.measure_s);
     let (mut slice_s, mut driven_s) = (SLICE_S, 0.0);
-    let (mut slices, mut pace): (Vec<Slice>, Option<Pace>) = (Vec::new(), None);
+    let (mut slices, mut seen): (Vec<Slice>, Option<(f64, f64)>) = (Vec::new(), None);
+    let mut settled_s = None;
     let mut wrong = String::new();
-    while driven_s < longest_s && !drive.place.cancelled() {
+    while driven_s < longest_s && settled_s.is_none() && !drive.place.cancelled() {
         let measure_s = slice_s.min(longest_s - driven_s);
-        let timing = Timing { warmup_s: 0.0, measure_s, ..orders.timing };
-        let (m, _) = drive.once(&Orders { timing, ..orders.clone() })?;
+        orders.timing = Timing { warmup_s: 0.0, measure_s, ..orders.timing };
+        let (m, _) = drive.once(&orders)?;
         driven_s += measure_s;
         if let Some((class, why)) = m.first_errors.iter().next() {
             wrong = format!(" ({class}: {why})");
         }
         let callers = m.concurrency.max(1) as f64;
+        let per_s = m.done() / m.elapsed_s.max(f64::MIN_POSITIVE);
+        let cycle_s = callers / per_s;
         if m.successes > 0 {
-            let per_s = m.done() / m.elapsed_s.max(f64::MIN_POSITIVE);
-            // A slice that became longer than its answers need shows that they were slower at first.
-            let needed_s = (2.0 * ANSWERS * callers / per_s).max(SLICE_S);
-            let at_once = slices.len() < FEWEST && slice_s <= needed_s;
-            pace = Some(Pace { per_s, callers, settled_s: driven_s, at_once });
+            seen = Some((per_s, callers));
         }
-        let slow = pace.is_some_and(|pace| pace.cycle_s() > SLOW_S);
-        if slow && m.successes as f64 >= callers {
-            break;
-        }
-        if (m.successes as f64) < ANSWERS * callers {
+        if m.successes as f64 >= callers && cycle_s > SLOW_S {
+            settled_s = Some(0.0);
+        } else if (m.successes as f64) < ANSWERS * callers {
             slice_s *= 2.0;
             slices.clear();
-            continue;
-        }
-        slices.extend(slice(&m));
-        if stands_still(&slices) || (speed == Speed::Soon && slices.len() >= SOON) {
-            break;
+        } else {
+            slices.extend(slice(&m));
+            let soon = speed == Speed::Soon && slices.len() >= SOON;
+            // A slice that became longer than its answers need shows that they were slower at first.
+            let at_once = slices.len() <= FEWEST && slice_s <= (2.0 * ANSWERS * cycle_s).max(SLICE_S);
+            if soon || stands_still(&slices) {
+                settled_s = Some(if soon || at_once { 0.0 } else { driven_s });
+            }
         }
     }
     if drive.place.cancelled() {
         return Err(TrialError::Interrupted);
     }
-    let pace = pace.ok_or_else(|| {
+    let (per_s, callers) = seen.ok_or_else(|| {
         let connections = orders.work.connections();
         let reason = format!(
             "no right answer in {driven_s} s on {connections} connections{wrong}: use fewer (-c), or a longer --timeout"
         );
         TrialError::failed("drive", reason)
     })?;
-    trace::say(|| format!("it reaches {:.0}/s after {:.1} s", pace.per_s, pace.settled_s));
-    Ok(pace)
+    trace::say(|| format!("it reaches {per_s:.0}/s after {driven_s:.1} s"));
+    Ok(Pace { per_s, callers, settled_s, took_s: began.elapsed().as_secs_f64() })
 }
 
 fn slice(m: &Measurement) -> Option<Slice> {
     let speed = (m.done() / m.elapsed_s).ln();
-    let thrift = Some((m.done() / m.system.cpu_s).ln()).filter(|thrift| thrift.is_finite());
+    let counted = m.system.cpu_s >= LEAST_CPU_S;
+    let thrift = counted.then(|| (m.done() / m.system.cpu_s).ln()).filter(|thrift| thrift.is_finite());
     speed.is_finite().then_some(Slice { speed, thrift })
 }
 

@@ -55,8 +55,7 @@ pub fn learn(
             };
             let mut seen = executor.look(scenario, &sent, timing, speed);
             let pace = seen.as_ref().ok().and_then(Option::as_ref).and_then(|look| look.pace);
-            let driven_s = pace.map_or(0.0, |pace| pace.settled_s);
-            let took_s = (began.elapsed().as_secs_f64() - driven_s).max(0.0);
+            let took_s = began.elapsed().as_secs_f64() - pace.map_or(0.0, |pace| pace.took_s);
             let start_s = starts.entry(scenario.system.clone()).or_insert(took_s);
             *start_s = start_s.max(took_s);
             if let (Ok(Some(first)), []) = (&mut seen, looks.as_slice())

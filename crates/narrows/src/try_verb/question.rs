@@ -11,8 +11,9 @@ use lab::plan::{self, Plan};
 use lab::session::Pace;
 use systems::{Catalog, Manifest, Value, Workload};
 
-use super::{Args, pace};
+use super::Args;
 use crate::command::learn::Learnt;
+use crate::command::pace::{self, Chosen, Tempo, WARMUP, WINDOW};
 use crate::command::{self, arms::Arms};
 use crate::common::Usage;
 use crate::condition::{Condition, FigureChoice};
@@ -21,23 +22,13 @@ use crate::run_verb;
 /// The default budget.
 const BUDGET_S: f64 = 60.0;
 
-/// The fewest rounds that the default budget allows, however many points there are.
+/// The rounds that there are without a budget, however many points there are, unless they take longer than this.
 const FEWEST_ROUNDS: f64 = 6.0;
+const LONGEST_S: f64 = 240.0;
 
 /// The experiment of figures at saturation, and that of those below.
 const CLOSED: &str = "try";
 const OPEN: &str = "try-at-rate";
-
-/// The usual window and warm-up.
-const WINDOW: Duration = Duration::from_secs(1);
-const WARMUP: Duration = Duration::from_millis(500);
-
-/// How fast requests arrive, if that is known and not left to the callers, in a second; and the times of a trial.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Tempo {
-    pub rate: Option<f64>,
-    pub timing: Timing,
-}
 
 /// Knobs with their values.
 type Axes<'a> = Vec<(&'a str, Vec<Value>)>;
@@ -63,25 +54,11 @@ impl Args {
 
     /// The timing that suits points of these speeds, if so many trials make a round.
     fn timing_for(&self, paces: &[Pace], round: usize) -> Timing {
-        let usual = self.timing();
-        // A schedule decides how fast a point of an open loop is.
+        let chosen = Chosen { warmup: self.warmup.is_some() || self.cold, window: self.duration.is_some() };
         let closed = self.command.traffic().rate.is_none() && self.slo.is_none();
-        let paces = || paces.iter();
-        let cycle_s = paces().map(Pace::cycle_s).filter(|_| closed).fold(0.0, f64::max);
-        let warmup_s = match self.warmup {
-            None if !self.cold => {
-                paces().map(pace::warmup_s).fold(usual.warmup_s.max(2.0 * cycle_s), f64::max)
-            }
-            _ => usual.warmup_s,
-        };
         let rounds = self.rounds.map_or(FEWEST_ROUNDS, f64::from);
         let all_s = self.budget.map_or(BUDGET_S, |budget| budget.as_secs_f64());
-        let trial_s = all_s / (rounds * round.max(1) as f64);
-        let most_s = (trial_s - warmup_s - pace::START_S).max(pace::FEWEST_CYCLES * cycle_s);
-        let needed_s = paces().filter(|_| closed).map(pace::window_s).fold(usual.measure_s, f64::max);
-        let measure_s =
-            if self.duration.is_some() { usual.measure_s } else { needed_s.min(most_s).max(usual.measure_s) };
-        Timing { warmup_s: pace::rounded(warmup_s), measure_s: pace::rounded(measure_s), ..usual }
+        pace::suited(self.timing(), chosen, paces, closed, all_s / (rounds * round.max(1) as f64))
     }
 
     /// The figures to measure.
@@ -140,7 +117,12 @@ impl Args {
                 plan = plan.within(budget_s);
                 plan.grow_within(budget_s, false);
             }
-            (None, None) => plan.grow_within(BUDGET_S.max(FEWEST_ROUNDS * plan.round_s()), true),
+            (None, None) => {
+                let round_s = plan.round_s();
+                let long_s = (FEWEST_ROUNDS * round_s).min(LONGEST_S);
+                let budget_s = BUDGET_S.max(long_s).max(stats::FEWEST_ROUNDS as f64 * round_s);
+                plan.grow_within(budget_s, true);
+            }
         }
         Ok(plan)
     }

@@ -1,6 +1,7 @@
 //! The question of a search: its figures, the rate at which they are measured, and the plan.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::bail;
 use lab::ask::Ask;
@@ -9,11 +10,12 @@ use lab::experiment::{Experiment, Figure, Form, Subject};
 use lab::observation::{Outcome, Timing, Trial};
 use lab::plan::{self, Plan};
 use lab::search::{self, Bounded, FEWEST_TRIALS, Limit};
-use lab::session::Executor;
+use lab::session::{Executor, Pace};
 use systems::{Value, Workload};
 
 use super::target::Target;
 use super::{Args, Limits};
+use crate::command::pace::{self, Chosen, Tempo, WARMUP, WINDOW};
 use crate::command::{self, learn};
 use crate::common::Usage;
 use crate::condition::FigureChoice;
@@ -28,6 +30,22 @@ pub struct Question<'a> {
     /// Whether they are measured at half of the base's highest rate, which is not known yet.
     needs_rate: bool,
     seed: u64,
+}
+
+/// What is known of the target when a plan is made.
+struct Known {
+    /// What is sent, and what every answer must be.
+    ask: Option<Ask>,
+    /// How long a start takes, seconds.
+    starts: BTreeMap<String, f64>,
+    timing: Timing,
+}
+
+impl Known {
+    /// Before the first look.
+    fn before(args: &Args, ask: Option<Ask>) -> Self {
+        Self { ask, starts: BTreeMap::new(), timing: args.timing() }
+    }
 }
 
 impl Args {
@@ -53,8 +71,9 @@ impl Args {
         let seed = self.seed.unwrap_or_else(run_verb::new_seed);
         let question = Question { args: self, target, figures, needs_rate, seed };
         // What is too short is refused before anything starts.
-        target.rate().map_or(Ok(()), |rate| question.check_answers(rate))?;
-        question.plan(None, None, BTreeMap::new())?;
+        let known = Known::before(self, None);
+        target.rate().map_or(Ok(()), |rate| question.check_answers(rate, known.timing))?;
+        question.plan(&known, None)?;
         Ok(question)
     }
 
@@ -119,24 +138,46 @@ impl Question<'_> {
     /// # Errors
     /// The base does not start or does not answer.
     pub fn learnt(&self, executor: &mut dyn Executor) -> anyhow::Result<Option<Plan>> {
-        let (mut ask, mut starts) = (self.target.ask.clone(), BTreeMap::new());
-        if self.target.is_command {
-            let mut first = self.plan(ask.clone(), None, BTreeMap::new())?;
+        let Self { args, target, .. } = self;
+        let mut known = Known::before(args, target.ask.clone());
+        let mut per_s = None;
+        if target.is_command {
+            let mut first = self.plan(&known, None)?;
             // Only the base must start and answer rightly. Another setting that does not costs its own trials.
             first.experiments.iter_mut().for_each(|planned| planned.scenarios.truncate(1));
-            let Some(learnt) = learn::learn(executor, &first, ask, self.args.timing(), false)? else {
+            let look = pace::look(known.timing);
+            let Some(learnt) = learn::learn(executor, &first, known.ask, look, self.needs_pace())? else {
                 return Ok(None);
             };
-            (ask, starts) = (learnt.ask, learnt.starts);
+            per_s = learnt.paces.first().map(|pace| pace.per_s);
+            let timing = self.timing_for(&learnt.paces);
+            known = Known { ask: learnt.ask, starts: learnt.starts, timing };
         }
         if !self.needs_rate {
-            return self.plan(ask, None, starts).map(Some);
+            return self.plan(&known, None).map(Some);
         }
-        let first = self.plan(ask.clone(), None, starts.clone())?;
-        let Some(per_s) = self.reached(executor, &first)? else { return Ok(None) };
-        let rate = per_s / 2.0;
-        self.check_answers(rate)?;
-        self.plan(ask, Some(rate), starts).map(Some)
+        if per_s.is_none() {
+            per_s = self.reached(executor, &self.plan(&known, None)?)?;
+        }
+        let Some(rate) = per_s.map(|per_s| per_s / 2.0) else { return Ok(None) };
+        self.check_answers(rate, known.timing)?;
+        self.plan(&known, Some(rate)).map(Some)
+    }
+
+    /// Whether the look at a command finds out how fast it is.
+    fn needs_pace(&self) -> bool {
+        let Args { duration, warmup, .. } = self.args;
+        let needs = self.needs_rate || duration.is_none() || warmup.is_none();
+        needs && self.target.workload == Workload::Requests
+    }
+
+    /// The timing that suits a command of this speed.
+    fn timing_for(&self, paces: &[Pace]) -> Timing {
+        let args = self.args;
+        let chosen = Chosen { warmup: args.warmup.is_some(), window: args.duration.is_some() };
+        let open = self.needs_rate || self.target.rate().is_some() || self.figures.contains(&Figure::MaxRate);
+        let most_s = args.budget.as_secs_f64() / FEWEST_TRIALS as f64;
+        pace::suited(args.timing(), chosen, paces, !open, most_s)
     }
 
     /// How many answers per second the base gives at saturation, in a short look. None if the user interrupted.
@@ -163,17 +204,12 @@ impl Question<'_> {
 
     /// The plan: the base, and the search that begins there. `rate` is in arrivals per second. If a rate is needed and not
     /// known yet, the plan is that of a look at saturation.
-    fn plan(
-        &self,
-        ask: Option<Ask>,
-        rate: Option<f64>,
-        starts: BTreeMap<String, f64>,
-    ) -> anyhow::Result<Plan> {
+    fn plan(&self, known: &Known, rate: Option<f64>) -> anyhow::Result<Plan> {
         let Self { args, target, .. } = self;
-        let experiment = self.experiment(ask, rate)?;
+        let experiment = self.experiment(known.ask.clone(), Tempo { rate, timing: known.timing })?;
         let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
         let mut plan = plan::plan(&[request], &target.catalog, &Default::default(), self.seed)?;
-        plan.starts = starts;
+        plan.starts = known.starts.clone();
         let excluded = plan.experiments.iter().flat_map(|planned| &planned.excluded).next();
         if let Some(excluded) = excluded.filter(|_| plan.trials.is_empty()) {
             let (system, reason) = (&target.system, &excluded.reason);
@@ -204,12 +240,12 @@ impl Question<'_> {
     }
 
     /// Checks that trials at this rate have enough answers for the percentiles of the figures and limits.
-    fn check_answers(&self, rate: f64) -> anyhow::Result<()> {
-        let Args { duration, limits, .. } = self.args;
-        Ok(command::check_answers(&self.figures, limits.slo.as_ref(), rate, *duration)?)
+    fn check_answers(&self, rate: f64, timing: Timing) -> anyhow::Result<()> {
+        let window = Duration::from_secs_f64(timing.measure_s);
+        Ok(command::check_answers(&self.figures, self.args.limits.slo.as_ref(), rate, window)?)
     }
 
-    fn experiment(&self, ask: Option<Ask>, rate: Option<f64>) -> anyhow::Result<Experiment> {
+    fn experiment(&self, ask: Option<Ask>, Tempo { rate, timing }: Tempo) -> anyhow::Result<Experiment> {
         let Self { args, target, .. } = self;
         // The figures of a look do not matter.
         let looks = self.needs_rate && rate.is_none();
@@ -239,7 +275,7 @@ impl Question<'_> {
             knobs.chain(held.iter().cloned()).collect()
         };
         let blocks: Vec<_> = (0..target.knobs.len()).map(block).collect();
-        let mut experiment = Experiment::new(subject, &[&target.system], 1, args.timing(), &blocks)?;
+        let mut experiment = Experiment::new(subject, &[&target.system], 1, timing, &blocks)?;
         experiment.base = Some(target.system.clone());
         experiment.ask = ask;
         Ok(experiment)
@@ -254,8 +290,8 @@ fn usual(workload: Workload) -> &'static [Figure] {
 impl Args {
     fn timing(&self) -> Timing {
         Timing {
-            warmup_s: self.warmup.as_secs_f64(),
-            measure_s: self.duration.as_secs_f64(),
+            warmup_s: self.warmup.unwrap_or(WARMUP).as_secs_f64(),
+            measure_s: self.duration.unwrap_or(WINDOW).as_secs_f64(),
             timeout_s: self.command.traffic().timeout.as_secs_f64(),
         }
     }

@@ -13,6 +13,7 @@ use super::Args;
 use crate::built_in;
 use crate::command::arms::{self, Typed};
 use crate::command::knobs::{TypedKnob, typed};
+use crate::command::pace::WINDOW;
 use crate::common::{self, Usage};
 use crate::requests_args::Scripted;
 
@@ -106,7 +107,7 @@ impl Target {
             bail!(Usage(format!("{option} is for commands, and {name} is a system with a manifest: {why}")));
         }
         let workload = args.workload_of(manifest)?;
-        args.command.check(workload, &[], args.duration)?;
+        args.command.check(workload, &[], args.duration.unwrap_or(WINDOW))?;
         let given = args.command.traffic().given();
         let given = given.into_iter().map(|(_, knob, value)| (knob, value)).collect();
         let held = args.held(manifest, workload, given)?;
@@ -118,7 +119,7 @@ impl Target {
     fn of_command(args: &Args, dir: PathBuf) -> anyhow::Result<Self> {
         let texts = slice::from_ref(&args.target);
         let workload = args.workload_of_command()?;
-        args.command.check(workload, texts, args.duration)?;
+        args.command.check(workload, texts, args.duration.unwrap_or(WINDOW))?;
         let scripted = args.command.script()?;
         let ask = args.command.ask(workload, texts, scripted.as_ref(), false)?;
         let arms = arms::read(Typed { args: &args.command, texts, names: &[], workload, dir: &dir }, None)?;
