@@ -47,7 +47,7 @@ fn compare(table: &PublishedTable, planned: &ExperimentFindings) -> Beside {
     let matching = Matching::new(table, planned);
     let pairs = matching.pairs();
     let (table_beside, shapes) = match &table.rows {
-        Rows::Clients(_) => order::clients(table, planned, today, &pairs, matching.order_at(&pairs)),
+        Rows::Clients(rows) => order::clients(table, planned, today, &pairs, &matching, rows),
         Rows::Requests(_) => {
             (points(table, planned, &pairs), order::requests(table, today, &pairs, estimates))
         }
@@ -56,12 +56,14 @@ fn compare(table: &PublishedTable, planned: &ExperimentFindings) -> Beside {
     };
     let sizes = matches!(table.rows, Rows::Upload(_)) && table.varied().any(|column| column.name == "size");
     let best = match &table.rows {
+        Rows::Clients(_) if matching.is_at_same_points() => BestOf::Point,
         Rows::Clients(_) => BestOf::Clients,
         _ if sizes => BestOf::Size,
         _ => BestOf::Rows,
     };
     let mut differences = matching.otherwise(&pairs);
     differences.extend(stand_ins(table, &pairs));
+    differences.extend(versions(table, planned));
     differences.extend(missing(table, &pairs, estimates));
     Beside {
         published: table.name.clone(),
@@ -94,12 +96,29 @@ fn stand_ins(table: &PublishedTable, pairs: &[Pair]) -> Vec<Difference> {
     stand_ins.into_iter().map(difference).collect()
 }
 
+/// The systems whose version today is not the document's, as far as the table says that.
+fn versions(table: &PublishedTable, planned: &ExperimentFindings) -> Vec<Difference> {
+    let other = |(system, then): (&String, &String)| {
+        let stands = |e: &&Estimate| e.trials > 0 && stands_for(table, system, "", e).is_some();
+        let name = &planned.estimates.iter().find(stands)?.scenario.system;
+        let today = planned.versions.get(name)?;
+        let mut words = today.split(|c: char| c.is_whitespace() || ",;()".contains(c));
+        let is_other = words.all(|word| word != then);
+        is_other.then(|| Difference::Version {
+            system: system.clone(),
+            then: then.clone(),
+            today: today.clone(),
+        })
+    };
+    table.versions.iter().filter_map(other).collect()
+}
+
 /// The systems in the document's order.
-fn systems_of<'a>(pairs: &[Pair<'a>]) -> Vec<&'a str> {
+fn systems_of<'a>(named: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut systems = Vec::new();
-    for pair in pairs {
-        if !systems.contains(&pair.system) {
-            systems.push(pair.system);
+    for system in named {
+        if !systems.contains(&system) {
+            systems.push(system);
         }
     }
     systems
@@ -107,7 +126,7 @@ fn systems_of<'a>(pairs: &[Pair<'a>]) -> Vec<&'a str> {
 
 /// What did not run today: systems, and rows of systems that ran.
 fn missing(table: &PublishedTable, pairs: &[Pair], estimates: &[Estimate]) -> Vec<Difference> {
-    let (systems, labels) = (systems_of(pairs), table.labels());
+    let (systems, labels) = (systems_of(table.row_systems()), table.labels());
     let ran = |system: &&str| {
         estimates.iter().any(|e| e.figure.is_some() && stands_for(table, system, "", e).is_some())
     };

@@ -90,6 +90,8 @@ pub struct PublishedTable {
     /// For each runtime of the document, the variants that stand for it, the nearest first: the same version, then a
     /// runtime that executes code in the same way.
     pub runtimes: BTreeMap<String, Vec<String>>,
+    /// The versions that the document measured, of the systems of which it says so.
+    pub versions: BTreeMap<String, String>,
     /// The knobs that have no column, as Narrows would set them.
     pub fixed: Point,
     /// The figures, in the document's order.

@@ -36,6 +36,8 @@ struct Head {
     systems: BTreeMap<String, OneOrMany>,
     #[serde(default)]
     runtimes: BTreeMap<String, OneOrMany>,
+    #[serde(default)]
+    versions: BTreeMap<Spanned<String>, String>,
 }
 
 /// One name, or several.
@@ -85,6 +87,7 @@ pub(super) fn table(head: &Source, data: &Source) -> Result<PublishedTable, Inpu
         let message = format!("more than {MOST_ROWS} rows");
         return Err(data.error(place(first), message, "a published table is one that people read"));
     }
+    check_versions(head, &file)?;
     let mut records = Vec::new();
     for fields in lines {
         if fields.len() != columns.len() {
@@ -116,9 +119,21 @@ pub(super) fn table(head: &Source, data: &Source) -> Result<PublishedTable, Inpu
         printed: lines.iter().map(|row| row.iter().map(|field| field.text.clone()).collect()).collect(),
         systems: listed(file.systems),
         runtimes: listed(file.runtimes),
+        versions: file.versions.into_iter().map(|(name, version)| (name.into_inner(), version)).collect(),
         fixed: file.fixed,
         columns: file.columns.into_inner(),
     })
+}
+
+/// Checks that versions are those of systems that the table has.
+fn check_versions(head: &Source, file: &Head) -> Result<(), InputError> {
+    match file.versions.keys().find(|name| !file.systems.contains_key(name.get_ref())) {
+        Some(stranger) => {
+            let message = format!("[systems] does not name `{}`", stranger.get_ref());
+            Err(head.error(stranger.span(), message, "use the names of [systems]"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Where a line begins and ends.

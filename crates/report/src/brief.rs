@@ -155,7 +155,8 @@ fn doubts(page: &Page, out: &mut String, e: &ExperimentFindings) {
             format!("failed: {} ({trials}) at {}: {}", failure.scenario, failure.stage, first_line(failure));
         page.paragraph(out, RED, "  ", &line);
     }
-    e.beside.iter().for_each(|beside| page.paragraph(out, DIM, "  ", &beside_in_a_line(beside)));
+    let beside = e.beside.iter().filter_map(beside_in_a_line);
+    beside.for_each(|line| page.paragraph(out, DIM, "  ", &line));
     let (partly, wholly): (Vec<_>, Vec<_>) = e.excluded.iter().partition(|excluded| excluded.partly);
     for excluded in partly {
         page.paragraph(out, DIM, "  ", &format!("not run: {}", left_out(excluded)));

@@ -31,6 +31,8 @@ pub enum BestOf {
     Rows,
     /// Of those that upload the same size, too.
     Size,
+    /// Of the clients at the same point.
+    Point,
     /// Of all clients: then each at its best row with few errors, today all at one point.
     Clients,
 }
@@ -59,10 +61,24 @@ pub enum ShapeFigures {
         today: Vec<Placed>,
         /// The point of all of today's rows: the values of the knobs in which the document's rows differ.
         at: Point,
+        /// Whether the document's rows are at this point, too. If not, each is the best of its system.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        same_point: bool,
         /// How many systems have a figure in both.
         in_both: usize,
         /// The pairs of systems whose order is not the same, or is not known.
         pairs: Vec<OrderOfTwo>,
+    },
+    /// A system that failed too often for a rank then, and ran at the same point today.
+    Failing {
+        /// The system, as the document calls it.
+        system: String,
+        /// The point: the values of the knobs in which the document's rows differ.
+        at: Point,
+        /// The share of requests that failed then.
+        then: f64,
+        /// The share that failed today.
+        today: f64,
     },
     /// A system without a published figure that counts.
     Void {
@@ -229,6 +245,15 @@ pub enum Difference {
         stands_for: String,
         /// The runtime that it stands for.
         runtime: Option<String>,
+    },
+    /// A system that ran in another version than in the document.
+    Version {
+        /// The system, as the document calls it.
+        system: String,
+        /// Its version then.
+        then: String,
+        /// What it reported today.
+        today: String,
     },
     /// Systems that did not run.
     NotRun {

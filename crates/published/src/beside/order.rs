@@ -1,14 +1,20 @@
 //! Compares the order of systems then and today. Today's rows are all at one point of the workload.
 
+use std::collections::BTreeMap;
+
 use systems::Point;
 
-use super::super::PublishedTable;
+use super::super::{ClientRow, PublishedTable};
+use super::pairs::Matching;
 use super::today::{same_side, side};
 use super::{FLAT, Pair, Today, all, stands_for, within};
 use lab::findings::{
-    self, Cell, ChangedOrder, Column, Estimate, ExperimentFindings, OrderOfTwo, Placed, Presence, Shape,
-    ShapeFigures, Unit, column,
+    self, Cell, ChangedOrder, Column, Estimate, ExperimentFindings, OrderOfTwo, Placed, Presence,
+    RANKED_ERRORS, Shape, ShapeFigures, Unit, column,
 };
+
+/// A share of errors decides something if it is so many times the largest that may be ranked, or as far below it.
+const CLEARLY: f64 = 2.0;
 
 /// The order of servers.
 pub(super) fn requests(
@@ -17,7 +23,7 @@ pub(super) fn requests(
     pairs: &[Pair],
     estimates: &[Estimate],
 ) -> Vec<Shape> {
-    let mut shapes = vec![order(today, pairs, Point::new())];
+    let mut shapes = vec![order(today, pairs, Point::new(), false)];
     let void = pairs.iter().filter(|pair| pair.then.is_none());
     shapes.extend(void.map(|pair| {
         let ran = estimates.iter().any(|e| stands_for(table, pair.system, "", e).is_some());
@@ -32,19 +38,53 @@ pub(super) fn requests(
     shapes
 }
 
-/// The order of clients: then each at its best row, today all at the point `at`.
-pub(super) fn clients(
+/// The order of clients at each point that both have. If there is none, then each at its best row, today all at one point.
+pub(super) fn clients<'a>(
     table: &PublishedTable,
     planned: &ExperimentFindings,
     today: &Today,
-    pairs: &[Pair],
-    at: Point,
+    pairs: &[Pair<'a>],
+    matching: &Matching<'a>,
+    rows: &[ClientRow],
 ) -> (findings::Table, Vec<Shape>) {
+    let same_point = matching.is_at_same_points();
+    let mut groups: BTreeMap<Point, Vec<Pair<'a>>> = BTreeMap::new();
+    for pair in pairs {
+        groups.entry(matching.work(pair)).or_default().push(*pair);
+    }
+    let (mut lines, mut shapes) = (Vec::new(), Vec::new());
+    for (point, group) in &mut groups {
+        group.sort_by(|a, b| b.then.unwrap_or(0.0).total_cmp(&a.then.unwrap_or(0.0)));
+        let mut of_group = lines_of(table, planned, group);
+        if let Some(first) = of_group.first_mut().filter(|_| !lines.is_empty()) {
+            first.block = true;
+        }
+        lines.extend(of_group);
+        let at = if same_point { point.clone() } else { matching.order_at(group) };
+        shapes.push(order(today, group, at, same_point));
+        shapes.extend(
+            group.iter().filter(|_| same_point).filter_map(|pair| failing(matching, pair, point, rows)),
+        );
+    }
+    let beside = findings::Table {
+        columns: vec![
+            Column::words("client"),
+            Column::words("published at"),
+            column("published", Unit::Times),
+            Column::words("today at"),
+            column("today", Unit::Times),
+        ],
+        keys: 1,
+        rows: lines,
+    };
+    (beside, shapes)
+}
+
+/// The lines of clients that are compared with each other, as ratios to the best of them.
+fn lines_of(table: &PublishedTable, planned: &ExperimentFindings, group: &[Pair]) -> Vec<findings::Row> {
     let labels = table.labels();
-    let mut pairs = pairs.to_vec();
-    pairs.sort_by(|a, b| b.then.unwrap_or(0.0).total_cmp(&a.then.unwrap_or(0.0)));
     let highest =
-        |figure: fn(&Pair) -> Option<f64>| pairs.iter().filter_map(|pair| figure(pair)).fold(0.0, f64::max);
+        |figure: fn(&Pair) -> Option<f64>| group.iter().filter_map(|pair| figure(pair)).fold(0.0, f64::max);
     let (top_then, top_now) = (highest(|pair| pair.then), highest(|pair| pair.today()));
     let line = |pair: &Pair| findings::Row {
         cells: vec![
@@ -56,23 +96,24 @@ pub(super) fn clients(
         ],
         block: false,
     };
-    let beside = findings::Table {
-        columns: vec![
-            Column::words("client"),
-            Column::words("published at"),
-            column("published", Unit::Times),
-            Column::words("today at"),
-            column("today", Unit::Times),
-        ],
-        keys: 1,
-        rows: pairs.iter().map(line).collect(),
+    group.iter().map(line).collect()
+}
+
+/// Whether a client that failed too often for a rank then does so today, at the same point.
+fn failing<'a>(matching: &Matching<'a>, pair: &Pair<'a>, point: &Point, rows: &[ClientRow]) -> Option<Shape> {
+    let then = rows.get(pair.row)?.measured.error_percent / 100.0;
+    let today = matching.ran(pair).filter(|_| pair.then.is_none())?.error_share;
+    let agrees = match today / RANKED_ERRORS {
+        clearly if clearly > CLEARLY => Some(true),
+        hardly if hardly < CLEARLY.recip() => Some(false),
+        _ => None,
     };
-    let shape = order(today, &pairs, at);
-    (beside, vec![shape])
+    let (system, at) = (pair.system.to_owned(), point.clone());
+    Some(Shape { agrees, at_limit: false, figures: ShapeFigures::Failing { system, at, then, today } })
 }
 
 /// Compares both orders: whether every two systems that have both figures are in the same order.
-fn order(today: &Today, entries: &[Pair], at: Point) -> Shape {
+fn order(today: &Today, entries: &[Pair], at: Point, same_point: bool) -> Shape {
     let common: Vec<(&Pair, f64, &Estimate)> =
         entries.iter().filter(|e| e.today().is_some()).filter_map(|e| Some((e, e.then?, e.now?))).collect();
     let several = common.len() * common.len().saturating_sub(1) / 2;
@@ -100,6 +141,7 @@ fn order(today: &Today, entries: &[Pair], at: Point) -> Shape {
         then: chain(entries, |e| e.then, false),
         today: chain(entries, |e| e.today(), true),
         at,
+        same_point,
         in_both: common.len(),
         pairs,
     };

@@ -1,7 +1,8 @@
 //! Matches published rows with rows of today.
 //!
 //! Rows that are compared with each other are all taken at one point of today's workload, so that no system is compared
-//! with another at a harder or easier point. The plan and the document choose the point, never today's figures.
+//! with another at a harder or easier point. The plan and the document choose the point, never today's figures. Clients are
+//! compared at each point at which two of them have a row in both. If there is none, the best published row of each is taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -103,26 +104,43 @@ pub(super) struct Matching<'a> {
 impl<'a> Matching<'a> {
     pub fn new(table: &'a PublishedTable, found: &'a ExperimentFindings) -> Self {
         let varied: BTreeSet<&str> = table.varied().map(|column| column.name.as_str()).collect();
-        // Of clients the best published rows are taken, which are at different points.
-        let clients = matches!(table.rows, Rows::Clients(_));
-        let equal = if clients { BTreeSet::new() } else { varied.clone() };
-        Self { table, found, varied, equal }
+        let mut matching = Self { table, found, equal: varied.clone(), varied };
+        if matching.is_of_clients() && matching.pairs().is_empty() {
+            // The best published rows are at different points.
+            matching.equal.clear();
+        }
+        matching
     }
 
-    /// Each published row with the corresponding row of today; of clients each one's best row.
-    pub fn pairs(&self) -> Vec<Pair<'a>> {
+    fn is_of_clients(&self) -> bool {
+        matches!(self.table.rows, Rows::Clients(_))
+    }
+
+    /// Whether clients are compared where both have rows at the same point.
+    pub fn is_at_same_points(&self) -> bool {
+        self.is_of_clients() && !self.equal.is_empty()
+    }
+
+    /// The published rows that are compared: all, or of clients those at points that both have, or each one's best.
+    fn rows(&self) -> Vec<Pair<'a>> {
         let figures = figures(self.table);
+        let best = self.is_of_clients() && self.equal.is_empty();
         let mut rows: Vec<Pair<'a>> = Vec::new();
         for (row, (system, variant, point)) in self.table.rows.keys().into_iter().enumerate() {
             let pair = Pair { row, system, variant, point, then: figures[row], now: None };
-            let best = matches!(self.table.rows, Rows::Clients(_));
             match rows.iter_mut().find(|known| best && known.system == system) {
                 Some(known) if known.then < pair.then => *known = pair,
                 Some(_) => {}
                 None => rows.push(pair),
             }
         }
-        let works: BTreeSet<Option<i64>> = rows.iter().map(|row| self.work(row)).collect();
+        rows
+    }
+
+    /// Each published row that is compared with the corresponding row of today.
+    pub fn pairs(&self) -> Vec<Pair<'a>> {
+        let mut rows = self.rows();
+        let works: BTreeSet<Point> = rows.iter().map(|row| self.work(row)).collect();
         for work in works {
             let group = rows.iter().filter(|row| self.work(row) == work);
             let group: Vec<(Pair<'a>, Candidates<'a>)> =
@@ -133,26 +151,50 @@ impl<'a> Matching<'a> {
                 rows.iter_mut().filter(|known| known.row == row.row).for_each(|known| known.now = now);
             }
         }
+        if self.is_at_same_points() {
+            let mut both: BTreeMap<Point, usize> = BTreeMap::new();
+            for row in rows.iter().filter(|row| row.both().is_some()) {
+                *both.entry(self.work(row)).or_default() += 1;
+            }
+            rows.retain(|row| both.get(&self.work(row)).is_some_and(|clients| *clients > 1));
+        }
         rows
     }
 
-    /// What rows must share to be compared: uploads of one size are compared with each other, and all rows of other
-    /// tables.
-    fn work(&self, row: &Pair) -> Option<i64> {
-        matches!(self.table.rows, Rows::Upload(_)).then(|| row.integer("size")).flatten()
+    /// What rows must share to be compared: uploads of one size are compared with each other, clients at one point, and all
+    /// rows of other tables.
+    pub fn work(&self, row: &Pair) -> Point {
+        let shared = |knob: &str| match self.table.rows {
+            Rows::Upload(_) => knob == "size",
+            Rows::Clients(_) => self.equal.contains(knob),
+            Rows::Frames(_) | Rows::Requests(_) => false,
+        };
+        let shared = row.point.iter().filter(|(knob, _)| shared(knob));
+        shared.map(|(knob, value)| (knob.clone(), value.clone())).collect()
     }
 
-    /// Today's rows that may stand for a published one, all of one system.
-    fn candidates(&self, row: &Pair) -> Candidates<'a> {
-        let may = || self.found.estimates.iter().filter(|e| may_stand(self.table, e));
-        let near = may().filter_map(|e| Some((stands_for(self.table, row.system, row.variant, e)?, e)));
+    /// The row of today at a published row's point, whether or not it may be compared.
+    pub fn ran(&self, row: &Pair<'a>) -> Option<&'a Estimate> {
+        self.most_alike(row, &self.at_equal_knobs(row, |e| e.trials > 0))
+    }
+
+    /// Today's rows at a published row's values of the knobs that must be equal, all of one system: the nearest of which there
+    /// are such rows at any point.
+    fn at_equal_knobs(&self, row: &Pair, may: impl Fn(&Estimate) -> bool) -> Vec<&'a Estimate> {
+        let all: Vec<&'a Estimate> = self.found.estimates.iter().filter(|e| may(e)).collect();
+        let near = all.iter().filter_map(|e| Some((stands_for(self.table, row.system, row.variant, e)?, e)));
         let name = near.min_by_key(|(distance, _)| *distance).map(|(_, e)| &e.scenario.system);
         let equal = |e: &&Estimate| {
             let mut knobs = row.point.iter().filter(|(knob, _)| self.equal.contains(knob.as_str()));
             knobs.all(|(knob, then)| self.today(e, knob) == Some(then))
         };
+        all.iter().copied().filter(|e| Some(&e.scenario.system) == name).filter(equal).collect()
+    }
+
+    /// Today's rows that may stand for a published one.
+    fn candidates(&self, row: &Pair) -> Candidates<'a> {
         let mut candidates = Candidates::new();
-        for estimate in may().filter(|e| Some(&e.scenario.system) == name).filter(equal) {
+        for estimate in self.at_equal_knobs(row, |e| may_stand(self.table, e)) {
             let mut point = projection(estimate.scenario.workload(), &estimate.scenario.point);
             point.retain(|knob, _| !self.equal.contains(knob.as_str()));
             candidates.entry(point).or_default().push(estimate);

@@ -83,7 +83,7 @@ fn knob(name: &str, pairs: &[Pair], today: &Today) -> Option<Shape> {
 
 /// The ratio of the later system to the earlier at each size.
 fn systems(pairs: &[Pair], today: &Today) -> Vec<Shape> {
-    let [first, second] = systems_of(pairs)[..] else { return Vec::new() };
+    let [first, second] = systems_of(pairs.iter().map(|pair| pair.system))[..] else { return Vec::new() };
     let sizes: BTreeSet<i64> = pairs.iter().filter_map(|pair| pair.integer("size")).collect();
     let variants: BTreeSet<&str> = pairs.iter().map(|pair| pair.variant).collect();
     let several = sizes.len();

@@ -8,7 +8,7 @@ use lab::findings::{
 use systems::{Point, Value};
 
 use super::caption::{Caption, Captioned};
-use crate::number::{chosen_percent, factor, factors, times};
+use crate::number::{chosen_percent, factor, factors, percent, several, times};
 
 /// Up to this many missing rows are named. More are only counted.
 const NAMED: usize = 6;
@@ -26,6 +26,9 @@ pub(crate) fn caption(e: &ExperimentFindings, beside: &Beside) -> Caption {
     let what = match beside.best {
         BestOf::Rows => format!("how many times {less} than the best of these rows, then and today"),
         BestOf::Size => format!("how many times {less} than the best of the same size, then and today"),
+        BestOf::Point => {
+            format!("how many times {less} than the best of the same point, then and today")
+        }
         BestOf::Clients => {
             let few = chosen_percent(RANKED_ERRORS);
             format!(
@@ -35,25 +38,48 @@ pub(crate) fn caption(e: &ExperimentFindings, beside: &Beside) -> Caption {
         }
     };
     let differences = beside.differences.iter().map(|each| difference(e, each));
+    let is_noted = |of: &&Shape| is_shown(&of.figures) || matches!(of.figures, ShapeFigures::Void { .. });
+    let (shown, absent): (Vec<&Shape>, Vec<&Shape>) = beside.shapes.iter().partition(is_noted);
+    let not_run = (!absent.is_empty()).then(|| match absent.len() {
+        1 => "1 more shape is not shown by the points that ran".to_owned(),
+        more => format!("{more} more shapes are not shown by the points that ran"),
+    });
     Caption {
         title: format!("Beside {published}"),
         about: format!("Beside the published table {published} ({source}): {what}."),
-        notes: beside.shapes.iter().map(shape).chain(differences).collect(),
+        notes: shown.into_iter().map(shape).chain(not_run).chain(differences).collect(),
     }
 }
 
-/// How many of a published table's shapes are found again.
-pub(crate) fn beside_in_a_line(beside: &Beside) -> String {
-    let count = |agrees: Option<bool>| beside.shapes.iter().filter(|shape| shape.agrees == agrees).count();
+/// What today's points say to a published table's shapes. None if they show none of them.
+pub(crate) fn beside_in_a_line(beside: &Beside) -> Option<String> {
+    let count = |agrees: Option<bool>| {
+        beside.shapes.iter().filter(|shape| is_shown(&shape.figures) && shape.agrees == agrees).count()
+    };
     let (same, other, open) = (count(Some(true)), count(Some(false)), count(None));
-    let more = [(other, "different"), (open, "undecided")];
-    let more = more.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));
-    format!(
-        "published figures ({}): {same} of {} shapes found again{}",
-        beside.published,
-        beside.shapes.len(),
-        more.collect::<String>()
-    )
+    let shapes = |count: usize| several(count as u64, "shape");
+    let said = match (same + other, open) {
+        (0, 0) => return None,
+        (0, open) => format!("{} measured, none decided; --details says why", shapes(open)),
+        (decided, open) => {
+            let different = if other > 0 { format!(", {other} different") } else { String::new() };
+            let left = if open > 0 { format!("; {open} more not decided") } else { String::new() };
+            format!("{same} of {} found again{different}{left}", shapes(decided))
+        }
+    };
+    Some(format!("published figures ({}): {said}", beside.published))
+}
+
+/// Whether today's points show anything of a shape.
+fn is_shown(figures: &ShapeFigures) -> bool {
+    match figures {
+        ShapeFigures::Order { in_both, .. } => *in_both > 1,
+        // What had no figure then cannot be found again.
+        ShapeFigures::Void { .. } => false,
+        ShapeFigures::Times { today, .. } => today.is_some(),
+        ShapeFigures::Cliff { today, .. } => today.is_some(),
+        ShapeFigures::Knob { .. } | ShapeFigures::Framings { .. } | ShapeFigures::Failing { .. } => true,
+    }
 }
 
 /// A shape behind its verdict.
@@ -68,9 +94,13 @@ pub(super) fn shape(shape: &Shape) -> String {
             "; the generator was at its limit: some of today's figures are lower bounds".to_owned()
         }
         // These say themselves what is not decided.
-        (ShapeFigures::Order { .. } | ShapeFigures::Void { .. } | ShapeFigures::Framings { .. }, _) => {
-            String::new()
-        }
+        (
+            ShapeFigures::Order { .. }
+            | ShapeFigures::Void { .. }
+            | ShapeFigures::Framings { .. }
+            | ShapeFigures::Failing { .. },
+            _,
+        ) => String::new(),
         (ShapeFigures::Times { today: None, .. } | ShapeFigures::Cliff { today: None, .. }, _) => {
             String::new()
         }
@@ -82,12 +112,24 @@ pub(super) fn shape(shape: &Shape) -> String {
 
 fn figures(of: &ShapeFigures) -> String {
     match of {
-        ShapeFigures::Order { then, today, at, in_both, pairs } => {
+        ShapeFigures::Order { then, today, at, same_point, in_both, pairs } => {
             let few = if *in_both < 2 { "; fewer than two of them are in both" } else { "" };
-            let own = if at.is_empty() { "" } else { ", each at its best" };
             let (then, today, changes) = (order(then), order(today), changes(pairs));
-            format!("order then{own}: {then}; today{}: {today}{changes}{few}", common_point(at))
+            if *same_point {
+                return format!("order at {}: then {then}; today {today}{changes}{few}", point(at));
+            }
+            let [own, at] = match at.is_empty() {
+                true => [String::new(), String::new()],
+                false => [", each at its best".to_owned(), format!(", all at {}", point(at))],
+            };
+            format!("order then{own}: {then}; today{at}: {today}{changes}{few}")
         }
+        ShapeFigures::Failing { system, at, then, today } => format!(
+            "{system} failed {} of its requests at {} then, and fails {} today",
+            percent(*then),
+            point(at),
+            percent(*today)
+        ),
         ShapeFigures::Void { system, today } => {
             let today = match today {
                 Presence::Measured => "today it has one",
@@ -123,10 +165,10 @@ fn figures(of: &ShapeFigures) -> String {
     }
 }
 
-/// `, all at pool_size 128`.
-fn common_point(at: &Point) -> String {
+/// `concurrency 128, pool_size 32`.
+fn point(at: &Point) -> String {
     let knobs: Vec<String> = at.iter().map(|(knob, value)| format!("{knob} {value}")).collect();
-    if knobs.is_empty() { String::new() } else { format!(", all at {}", knobs.join(", ")) }
+    knobs.join(", ")
 }
 
 /// Which of two systems have no figure today.
@@ -211,6 +253,9 @@ pub(super) fn difference(e: &ExperimentFindings, difference: &Difference) -> Str
         Difference::StandIn { system, stands_for, runtime } => {
             let runtime = runtime.as_ref().map_or_else(String::new, |runtime| format!(" with {runtime}"));
             format!("{system} stands for {stands_for}{runtime} today")
+        }
+        Difference::Version { system, then, today } => {
+            format!("{system}: version {then} then, {today} today")
         }
         Difference::NotRun { systems } => format!("not run today: {}", systems.join(", ")),
         Difference::Unranked { system } => format!("{system} ran, and none of its rows may be ranked"),

@@ -1,12 +1,13 @@
 //! Sentences about published tables that neither the documentation nor the snapshots of the program show.
 
 use lab::findings::{
-    BestValues, ChangedOrder, Difference, OrderOfTwo, Placed, Presence, Range, Shape, ShapeFigures, SizeRatio,
+    Beside, BestOf, BestValues, ChangedOrder, Difference, OrderOfTwo, Placed, Presence, Range, Shape,
+    ShapeFigures, SizeRatio, Table,
 };
 use published::{Found, LessTime, Seen, SendersRate, Step};
 use systems::{Point, Value};
 
-use super::beside::{difference, shape};
+use super::beside::{beside_in_a_line, difference, shape};
 use super::published::{found, seen};
 use crate::made_up::{found as run, rule};
 
@@ -36,7 +37,14 @@ fn cliff(today: Option<f64>) -> ShapeFigures {
 fn order(pairs: Vec<OrderOfTwo>, in_both: usize) -> ShapeFigures {
     let placed = |system: &str, behind, at_least| Placed { system: system.to_owned(), behind, at_least };
     let then = vec![placed("a", 1.0, false), placed("b", 1.227, false)];
-    ShapeFigures::Order { then, today: vec![placed("b", 1.0, true)], at: Point::new(), in_both, pairs }
+    ShapeFigures::Order {
+        then,
+        today: vec![placed("b", 1.0, true)],
+        at: Point::new(),
+        same_point: false,
+        in_both,
+        pairs,
+    }
 }
 
 #[test]
@@ -94,6 +102,49 @@ fn shapes_are_said_with_what_leaves_them_open() {
 }
 
 #[test]
+fn shapes_at_one_point_are_said_with_it() {
+    let at: Point = [("pool_size".to_owned(), Value::Integer(32))].into();
+    let ShapeFigures::Order { then, today, pairs, .. } = order(Vec::new(), 2) else { panic!() };
+    let same = ShapeFigures::Order { then, today, pairs, at: at.clone(), same_point: true, in_both: 2 };
+    let failing = ShapeFigures::Failing { system: "b".to_owned(), at, then: 0.994, today: 0.5 };
+    for (figures, said) in [
+        (same, "agrees: order at pool_size 32: then a > b (1.23x less); today b at least"),
+        (failing, "agrees: b failed 99 % of its requests at pool_size 32 then, and fails 50 % today"),
+    ] {
+        let of = Shape { agrees: Some(true), at_limit: false, figures };
+        assert_eq!(shape(&of), said);
+        let json = serde_json::to_string(&of).unwrap();
+        assert_eq!(serde_json::from_str::<Shape>(&json).unwrap(), of, "{json}");
+    }
+}
+
+#[test]
+fn the_screen_counts_only_shapes_that_the_points_can_show() {
+    let of = |agrees, figures| Shape { agrees, at_limit: false, figures };
+    let ran = |agrees| of(agrees, cliff(Some(5.0)));
+    let not_run = || vec![of(None, cliff(None)), of(None, times(None, None)), of(None, order(vec![], 1))];
+    let line = |shown: Vec<Shape>| {
+        beside_in_a_line(&Beside {
+            published: "t".to_owned(),
+            source: String::new(),
+            shapes: shown.into_iter().chain(not_run()).collect(),
+            differences: Vec::new(),
+            best: BestOf::Rows,
+            table: Table { columns: Vec::new(), keys: 0, rows: Vec::new() },
+        })
+    };
+    let said = |words: &str| Some(format!("published figures (t): {words}"));
+    let (same, other) = (Some(true), Some(false));
+    assert_eq!(line(vec![]), None);
+    assert_eq!(line(vec![ran(same)]), said("1 of 1 shape found again"));
+    assert_eq!(
+        line(vec![ran(same), ran(None), ran(other), ran(same)]),
+        said("2 of 3 shapes found again, 1 different; 1 more not decided")
+    );
+    assert_eq!(line(vec![ran(None)]), said("1 shape measured, none decided; --details says why"));
+}
+
+#[test]
 fn framings_are_said_size_by_size() {
     let [of, against, active] = ["4", "0", "once"].map(str::to_owned);
     let at = |size, today, same| SizeRatio { size, then: 0.5, today, same };
@@ -126,6 +177,10 @@ fn what_is_not_as_in_the_document_is_said() {
                 runtime: Some("z".to_owned()),
             },
             "x stands for y with z today".to_owned(),
+        ),
+        (
+            Difference::Version { system: system(), then: "1.0".to_owned(), today: "x 2.0".to_owned() },
+            "x: version 1.0 then, x 2.0 today".to_owned(),
         ),
         (Difference::NotRun { systems: words(&["a", "b"]) }, "not run today: a, b".to_owned()),
         (Difference::Unranked { system: system() }, "x ran, and none of its rows may be ranked".to_owned()),

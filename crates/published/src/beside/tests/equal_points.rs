@@ -69,6 +69,75 @@ fn losing(rate: f64, percent: u64) -> Measurement {
     m
 }
 
+/// A shape of clients at a point that both have, and whether it agrees.
+fn at_a_point(shape: &Shape) -> (String, Option<bool>) {
+    let (what, at) = match &shape.figures {
+        ShapeFigures::Order { at, same_point: true, in_both: 3, .. } => ("order", at),
+        ShapeFigures::Failing { system, at, then, today } => {
+            assert!(*then > 0.9 && *today < 1.0, "{then} {today}");
+            (system.as_str(), at)
+        }
+        other => panic!("{other:?}"),
+    };
+    (format!("{what} {}@{}", at["pool_size"], at["concurrency"]), shape.agrees)
+}
+
+#[test]
+fn clients_are_compared_at_each_point_that_the_document_has_too() {
+    let grid = "[[grid]]\npool_size = [32, 128]\nconcurrency = [256, 1024]\nmax_keepalive = [0, 100]\n";
+    let run = |ibrowse: f64, lost: u64| {
+        pools("\"gun-poolboy\", \"mojito\", \"ibrowse\", \"buoy\"", grid, |trial| {
+            let size: f64 = word(trial, "pool_size").parse().unwrap();
+            let mut m = match trial.scenario.system.as_str() {
+                "ibrowse" => losing(ibrowse, 0),
+                "buoy" => losing(9000.0, lost),
+                "mojito" => losing(92.5 * size, 0),
+                _ => losing(92.0 * size, 0),
+            };
+            m.system.version = format!("{} 0.2.10", trial.scenario.system);
+            m
+        })
+    };
+    let e = run(19_100.0, 9900);
+    let beside = beside_of(&e);
+    assert_eq!(beside.best, BestOf::Point);
+    let shapes = |e: &ExperimentFindings| beside_of(e).shapes.iter().map(at_a_point).collect::<Vec<_>>();
+    let all = |order: [Option<bool>; 2], buoy: Option<bool>| {
+        [
+            ("order 32@1024", order[0]),
+            ("Buoy 32@1024", buoy),
+            ("order 128@1024", order[1]),
+            ("Buoy 128@1024", buoy),
+        ]
+        .map(|(shape, agrees)| (shape.to_owned(), agrees))
+    };
+    // 256 callers are in no table. Mojito and MachineGun are level, then as today.
+    assert_eq!(shapes(&e), all([Some(true); 2], Some(true)));
+    assert_eq!(shapes(&run(2000.0, 0)), all([Some(false); 2], Some(false)));
+    assert_eq!(shapes(&run(19_100.0, 1)), all([Some(true); 2], None), "too near the limit of a rank");
+    let text = |word: &str| Cell::Text(word.to_owned());
+    let ran = beside.table.rows.iter().filter(|row| row.cells[3] != Cell::Empty);
+    let ran: Vec<(&Cell, &Cell, bool)> = ran.map(|row| (&row.cells[0], &row.cells[1], row.block)).collect();
+    let [ibrowse, mojito, machine_gun] = ["Ibrowse", "Mojito", "MachineGun"].map(text);
+    assert_eq!([ran[0].0, ran[1].0, ran[2].0], [&ibrowse, &mojito, &machine_gun]);
+    assert_eq!((ran.len(), ran[0]), (6, (&ibrowse, &text("Ibrowse 1x32@1024"), false)));
+    assert_eq!(ran[3], (&ibrowse, &text("Ibrowse 1x128@1024"), true));
+    // With the document's closes, not without.
+    assert_eq!(knob_today(&e, "max_keepalive"), None);
+    let [system, then, today] = ["Buoy", "0.2.1", "buoy 0.2.10"].map(str::to_owned);
+    assert!(
+        beside.differences.contains(&Difference::Version { system, then, today }),
+        "{:?}",
+        beside.differences
+    );
+    let absent = ["Dlhttpc", "Hackney", "Httpc", "Mint"].map(str::to_owned).to_vec();
+    let missing = beside.differences.iter().find_map(|difference| match difference {
+        Difference::NotRun { systems } => Some(systems.iter().cloned().collect::<BTreeSet<_>>()),
+        _ => None,
+    });
+    assert_eq!(missing, Some(absent.into_iter().collect()));
+}
+
 #[test]
 fn clients_are_not_compared_at_different_points() {
     // Each of them would be compared where it is most like the document: Mojito without closes, and the others with them.
