@@ -125,6 +125,11 @@ pub(crate) fn defaults(e: &ExperimentFindings) -> [&'static str; 2] {
     }
 }
 
+/// What the value of a knob is called in the setting with which all others are compared: `default` or `first value`.
+pub(crate) fn first(e: &ExperimentFindings) -> &'static str {
+    defaults(e)[1].trim_start_matches("its ")
+}
+
 /// The lines that set the advised values, for those who paste them. None if the experiment is no search.
 pub(crate) fn lines_to_paste(e: &ExperimentFindings) -> impl Iterator<Item = &str> {
     let snippets = e.tuned.iter().flat_map(|_| &e.snippets);

@@ -12,7 +12,7 @@ use crate::number::interval_in_hundredths;
 use crate::svg::{
     Axis, Cell, Drawing, Drawn, Heat, Interval, Lines, Point, Scale, Series, Small, Style, Ticks,
 };
-use crate::words::tuned::{default_of, defaults, is_shown, knobs, never_works, setting};
+use crate::words::tuned::{default_of, defaults, first, is_shown, knobs, never_works, setting};
 use crate::words::{list, quantity};
 
 /// The meaning of a hollow mark.
@@ -88,8 +88,9 @@ impl Search<'_> {
             None => "Nothing is proven yet.".to_owned(),
         };
         let about = format!(
-            "The heats of the race from left to right; each mark is the median of a setting's rounds beside the defaults. The race \
-             chose what to try again, so its marks flatter. {proven}{hollow}"
+            "The heats of the race from left to right; each mark is the median of a setting's rounds beside {}. The race \
+             chose what to try again, so its marks flatter. {proven}{hollow}",
+            defaults(self.view.e)[0]
         );
         let label = format!("times better in {} (logarithmic)", quantity(self.view.e.figure));
         let y = axis(&label, Scale::Log, Unit::Times, Ticks::Round);
@@ -176,12 +177,15 @@ impl Search<'_> {
             }
         };
         let mut legend = vec![("a value".to_owned(), self.style(ON_LINE))];
-        legend.push(("the default".to_owned(), self.style(PROVEN)));
+        let own = first(self.view.e);
+        legend.push((format!("the {own}"), self.style(PROVEN)));
         (!charts.is_empty()).then(|| Figure {
             title,
-            about: "How many times better each value is than the default's, as the race estimates it, averaged over what the other \
-                    knobs do. What few trials show is shrunk towards no difference. Grey knobs hardly matter. Values that never work are left out."
-                .to_owned(),
+            about: format!(
+                "How many times better each value is than the knob's {own}, as the race estimates it, averaged over what the other \
+                 knobs do. What few trials show is shrunk towards no difference. Grey knobs hardly matter. Values that never work \
+                 are left out."
+            ),
             legend,
             drawing: Drawing::Small(Small { x: "value".to_owned(), y: "times better".to_owned(), charts }),
             main: false,
@@ -210,7 +214,7 @@ impl Search<'_> {
                 points,
             },
             Series {
-                label: format!("{}, the default", effect.knob),
+                label: format!("{}, the {}", effect.knob, first(self.view.e)),
                 style: colour(self.style(PROVEN)),
                 drawn: Drawn::Apart,
                 points: of_default.into_iter().collect(),
@@ -259,8 +263,9 @@ impl Search<'_> {
         Some(Figure {
             title: format!("`{first}` and `{second}` together{}", best.unwrap_or_default()),
             about: format!(
-                "How many times better than the defaults, as the race estimates it, with all other knobs as in the favourite of the \
+                "How many times better than {}, as the race estimates it, with all other knobs as in the favourite of the \
                  race. Brighter is better, and the best setting that ran is framed. Cells with a dotted edge never ran.{}",
+                defaults(self.view.e)[0],
                 if limited { " Some of them break a limit." } else { "" }
             ),
             legend: Vec::new(),

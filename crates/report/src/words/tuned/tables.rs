@@ -5,7 +5,7 @@ use lab::findings::{Cell, Column, ExperimentFindings, Row, Table, Tried, Tuned, 
 
 use super::super::caption::{Caption, Captioned};
 use super::super::claims::quantity;
-use super::{default_of, is_shown, never_works, setting};
+use super::{default_of, defaults, first, is_shown, never_works, setting};
 
 /// The settings that ran, the best first; and the knobs, the strongest first.
 pub(in super::super) fn tables(e: &ExperimentFindings, t: &Tuned) -> Vec<Captioned> {
@@ -36,9 +36,11 @@ fn settings(e: &ExperimentFindings, t: &Tuned) -> Captioned {
     };
     let caption = Caption {
         title: "Settings that ran".to_owned(),
-        about: "How many times better each setting is than the defaults in the same rounds: the median over the race and the fresh \
-                rounds, the best first. The race chose what to try again, so only the answer is proven."
-            .to_owned(),
+        about: format!(
+            "How many times better each setting is than {} in the same rounds: the median over the race and the fresh rounds, the \
+             best first. The race chose what to try again, so only the answer is proven.",
+            defaults(e)[0]
+        ),
         notes: Vec::new(),
     };
     Captioned { caption, table: Table { columns, keys: 1, rows: order.into_iter().map(row).collect() } }
@@ -52,7 +54,7 @@ fn knobs(e: &ExperimentFindings, t: &Tuned) -> Captioned {
         for (place, (value, ratio)) in shown.enumerate() {
             let fails = never_works(t, &effect.knob, value);
             let note = match (default_of(e, &effect.knob) == Some(value), fails, effect.flat) {
-                (true, ..) => "default",
+                (true, ..) => first(e),
                 (_, true, _) => "never works",
                 (_, _, true) => "hardly matters",
                 _ => "",
@@ -65,9 +67,11 @@ fn knobs(e: &ExperimentFindings, t: &Tuned) -> Captioned {
     }
     let caption = Caption {
         title: "What each knob does by itself".to_owned(),
-        about: "How many times better each value is than the default's, as the race estimates it, averaged over what the other knobs \
-                do. What few trials show is shrunk towards no difference. The strongest knob comes first."
-            .to_owned(),
+        about: format!(
+            "How many times better each value is than the knob's {}, as the race estimates it, averaged over what the other knobs do. What \
+             few trials show is shrunk towards no difference. The strongest knob comes first.",
+            first(e)
+        ),
         notes: Vec::new(),
     };
     let columns = vec![
