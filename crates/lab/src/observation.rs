@@ -181,14 +181,6 @@ pub struct Failure {
     pub output: String,
 }
 
-/// The line of a system's output that tells most: why it crashed, or else what it printed last. `None` if it printed nothing.
-pub fn telling(output: &str) -> Option<String> {
-    let last = || output.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
-    // What could move a terminal's cursor is no part of it.
-    let plain = |line: String| line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    systems::telling(output).or_else(last).map(plain)
-}
-
 /// The raw figures of a finished trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {

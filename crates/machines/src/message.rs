@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use systems::printable;
 
 /// The version of what is said. Sides of different versions do not talk to each other.
 pub const PROTOCOL: u32 = 1;
@@ -61,7 +62,7 @@ impl Hello {
     /// How the other side's versions differ from these, if they do.
     pub fn differs(&self, other: &Self) -> Option<String> {
         let shown = |hello: &Self| {
-            let plain: String = hello.version.chars().filter(|c| !c.is_control()).take(40).collect();
+            let plain: String = printable(&hello.version).chars().take(40).collect();
             format!("narrows {plain} (pipe version {})", hello.protocol)
         };
         ((self.protocol, &self.version) != (other.protocol, &other.version)).then(|| {

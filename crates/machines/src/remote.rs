@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use systems::errand;
 use systems::piped::Piped;
+use systems::printable_lines;
 
 use crate::address::Machine;
 use crate::clock::{FEWEST, MOST, Offset, Round};
@@ -217,7 +218,7 @@ impl Remote {
     /// The error of a machine that says what nobody expects, or too late.
     pub fn error(&self, why: impl Into<String>) -> MachineError {
         // What another machine says does not control this terminal.
-        let why = why.into().chars().filter(|c| *c == '\n' || !c.is_control()).collect();
+        let why = printable_lines(&why.into());
         MachineError { machine: self.machine.to_string(), why, gone: false }
     }
 
@@ -302,7 +303,7 @@ pub fn clean(machine: &Machine, cancel: &AtomicBool) -> Result<(), MachineError>
     match cleaned {
         Ok(captured) if captured.is_success() => Ok(()),
         Ok(captured) => {
-            let said = captured.err.chars().filter(|c| *c == '\n' || !c.is_control()).collect::<String>();
+            let said = printable_lines(&captured.err);
             Err(error(format!("what was sent there is not removed: {said}")))
         }
         Err(why) => Err(error(format!("cannot start its command: {why}"))),

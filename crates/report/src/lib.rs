@@ -43,6 +43,7 @@ pub use crate::words::{
 };
 
 use lab::findings::{Cell, Column};
+use systems::printable;
 
 use crate::number::show;
 
@@ -62,11 +63,6 @@ fn cell(column: &Column, cell: &Cell) -> String {
 /// Whether two counts agree, in capitals if they do not.
 fn agreement(agree: bool) -> &'static str {
     if agree { "agree" } else { "DISAGREE" }
-}
-
-/// Removes what could move a terminal's cursor from the text of files and programs under test.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::printable::printable;
+
 /// How many bytes of a system's output are kept. In them is the line that tells why it crashed, even if the stack of each thread
 /// follows.
 pub(crate) const KEPT: usize = 64 << 10;
@@ -149,9 +151,16 @@ pub(crate) fn shown(output: &str) -> String {
 /// Stands for what was left out.
 const BETWEEN: &str = "\n…\n";
 
+/// The line of a program's output that tells most, on one line: why it failed, or else what it printed last. None if it printed
+/// nothing.
+pub fn said(output: &str) -> Option<String> {
+    let last = || output.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
+    telling(output).or_else(last).map(|line| printable(&line))
+}
+
 /// The line of a program's output that tells why it failed, if it has one: the first that a runtime prints when it gives up, or else
 /// the last that calls itself an error.
-pub fn telling(output: &str) -> Option<String> {
+fn telling(output: &str) -> Option<String> {
     const GIVES_UP: [&str; 7] = [
         "FATAL",
         "fatal error",
@@ -211,6 +220,16 @@ mod tests {
         ] {
             assert_eq!(telling(output).as_deref(), expected, "{output}");
         }
+    }
+
+    #[test]
+    fn what_a_program_said_is_one_line() {
+        assert_eq!(
+            said("up\nthread 'main' panicked at a.rs:1:2:\nno port\nend").as_deref(),
+            Some("thread 'main' panicked at a.rs:1:2: no port")
+        );
+        assert_eq!(said("a\n\u{1b}[2Jgone \n\n").as_deref(), Some(" [2Jgone"));
+        assert_eq!(said(" \n"), None);
     }
 
     #[test]

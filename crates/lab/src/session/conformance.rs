@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use systems::process::{Exit, Running};
-use systems::{Listening, Manifest, Point, Role, Value, Work, Workload};
+use systems::{Listening, Manifest, Point, Role, Value, Work, Workload, said};
 use tls::{KeyKind, Version};
 
 use super::bench::Bench;
 use super::drive::listening;
 use super::place::Place;
 use super::trial_error::TrialError;
-use crate::observation::{Scenario, Timing, Trial, telling};
+use crate::observation::{Scenario, Timing, Trial};
 
 /// The check of one promise of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -284,7 +284,7 @@ fn trial(manifest: &Manifest, workload: Workload, mut point: Point) -> Result<Tr
 }
 
 fn with_output(reason: &str, output: &str) -> String {
-    telling(output).map_or(reason.to_owned(), |line| format!("{reason}; it said: {line}"))
+    said(output).map_or(reason.to_owned(), |line| format!("{reason}; it said: {line}"))
 }
 
 /// The checks of a system that cannot run here, from what it lacks.

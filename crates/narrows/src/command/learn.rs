@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use answers::Statuses;
 use anyhow::{Context, anyhow, bail};
 use lab::ask::{Ask, Demand, Listed};
-use lab::observation::{Failure, Scenario, Timing, telling};
+use lab::observation::{Failure, Scenario, Timing};
 use lab::plan::Plan;
 use lab::session::{Answer, EQUAL_WORK, Executor, Look, MACHINE, Pace, SECURED, Speed, TrialError};
-use systems::Stage;
+use systems::{Stage, said};
 
 use crate::common;
 
@@ -131,7 +131,7 @@ impl<'a> Points<'a> {
     /// Says which points fail.
     fn tell(&self) {
         for (_, label, failure) in &self.failing {
-            let said = telling(&failure.output).map_or_else(String::new, |line| format!("; it said: {line}"));
+            let said = said(&failure.output).map_or_else(String::new, |line| format!("; it said: {line}"));
             let reason = reason(failure);
             common::say(format_args!(
                 "{label} fails, and the run goes on because other points do not: {reason}{said}"

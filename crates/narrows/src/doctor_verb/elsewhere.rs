@@ -206,7 +206,7 @@ fn text(found: &[Found], width: usize) -> String {
         text.extend(report.lines().map(|line| format!("  {line}\n")));
     }
     // What another machine says does not control this terminal.
-    text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
+    systems::printable_lines(&text)
 }
 
 fn shown(interface: &Interface) -> String {

@@ -281,9 +281,9 @@ impl Talk<'_> {
             match fleet::answer(self.remote, GLANCE)? {
                 Some(Answer::Done(done)) => match *done {
                     // What another machine says does not control this terminal.
-                    Done::Say(line) => common::say(
-                        line.chars().filter(|c| !c.is_control()).take(LONGEST_LINE).collect::<String>(),
-                    ),
+                    Done::Say(line) => {
+                        common::say(systems::printable(&line).chars().take(LONGEST_LINE).collect::<String>())
+                    }
                     done => return Ok(done),
                 },
                 Some(Answer::Want(want)) => self.answer(*want)?,

@@ -6,8 +6,8 @@ use lab::findings::{
     Behind, By, Claim, Comparison, Estimate, ExperimentFindings, FailedTrials, Interaction, Ratio, Silence,
     Unit, Withheld, is_hardly_measured,
 };
-use lab::observation::telling;
 use stats::Verdict;
+use systems::said;
 use systems::work::Purpose;
 
 use super::missing::{missing, of_all};
@@ -47,7 +47,7 @@ fn failing(e: &ExperimentFindings) -> Option<String> {
 
 /// Why trials failed, and the line of the system's output that tells it.
 pub(crate) fn first_line(failure: &FailedTrials) -> String {
-    let said = telling(&failure.output).map_or_else(String::new, |line| format!("; it said: {line}"));
+    let said = said(&failure.output).map_or_else(String::new, |line| format!("; it said: {line}"));
     format!("{}{said}", failure.reason)
 }
 
