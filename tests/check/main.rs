@@ -8,6 +8,7 @@ mod deterministic;
 mod documents;
 mod formats;
 mod published;
+mod questions;
 mod report_hlog;
 mod snapshots;
 mod systems_install;

@@ -322,6 +322,7 @@ fn systems_and_experiments_from_values_run() {
         about: String::new(),
         workload: Workload::Requests,
         figure: Figure::RequestsPerS,
+        asks: None,
         also: Vec::new(),
         objective: None,
         published: Vec::new(),

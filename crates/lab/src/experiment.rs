@@ -62,6 +62,10 @@ pub struct Subject {
     pub workload: Workload,
     /// The figure that its table shows.
     pub figure: Figure,
+    /// What the experiment compares in the first place. None if that is whatever makes the largest difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub asks: Option<Asks>,
     /// Further figures, each with comparisons and a table of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Figure>,
@@ -73,6 +77,45 @@ pub struct Subject {
     pub published: Vec<String>,
     /// The smallest difference that matters, as a share: 0.05 is 5 %.
     pub threshold: f64,
+}
+
+/// What an experiment asks about: its first sentence answers that. A file has the name of a knob, or `systems`, which no
+/// knob is called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Asks {
+    /// Which system to take.
+    Systems,
+    /// Which value of this knob to take, or what it costs.
+    Knob(String),
+}
+
+/// The word that stands for systems where a knob could be named.
+const SYSTEMS: &str = "systems";
+
+impl From<String> for Asks {
+    fn from(name: String) -> Self {
+        if name == SYSTEMS { Self::Systems } else { Self::Knob(name) }
+    }
+}
+
+impl From<Asks> for String {
+    fn from(asks: Asks) -> Self {
+        match asks {
+            Asks::Systems => SYSTEMS.to_owned(),
+            Asks::Knob(knob) => knob,
+        }
+    }
+}
+
+impl Asks {
+    /// The knob, if it is one.
+    pub fn knob(&self) -> Option<&str> {
+        match self {
+            Self::Systems => None,
+            Self::Knob(knob) => Some(knob),
+        }
+    }
 }
 
 /// An experiment that was read from a file or made from values, checked as far as possible without the catalog.
@@ -92,6 +135,8 @@ pub struct Experiment {
     pub ask: Option<Ask>,
     /// The position of the figure in the file.
     figure: Range<usize>,
+    /// The position of `asks` in the file.
+    asks: Range<usize>,
     quick: Schedule,
     full: Schedule,
     source: Source,
@@ -166,6 +211,7 @@ impl Experiment {
             workload: subject.workload,
             systems: systems.iter().map(|name| spanned(0, (*name).to_owned())).collect(),
             figure: spanned(0, subject.figure),
+            asks: subject.asks.map(|asks| spanned(0, asks)),
             published: Some(spanned(0, Values::Many(tables))),
             threshold: Some(spanned(0, subject.threshold)),
             objective: subject.objective.map(|slo| spanned(0, slo.to_string())),
@@ -185,6 +231,11 @@ impl Experiment {
             Form::Quick => &self.quick,
             Form::Full => &self.full,
         }
+    }
+
+    /// Whether it was read from a file, and not made from values.
+    pub fn is_from_file(&self) -> bool {
+        !self.source.text.is_empty()
     }
 
     /// The path of its file.
@@ -260,7 +311,7 @@ impl Block {
                     "name one or more",
                 ));
             }
-            if key.get_ref() == "systems" {
+            if key.get_ref() == SYSTEMS {
                 let systems = words(source, values, "not the name of a system")?;
                 check_systems(source, &systems)?;
                 block.systems = Some(systems);

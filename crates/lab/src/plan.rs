@@ -66,9 +66,15 @@ pub struct Setup {
     pub excluded: Vec<Excluded>,
     /// The defaults of each system's own knobs.
     pub defaults: BTreeMap<String, Point>,
+    /// Values of systems' own knobs at which they work as systems do that have no such knobs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub alike: BTreeMap<String, Point>,
     /// The scenario that all are set beside. None if that is the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
+    /// Whether it was read from a file, whose timing `narrows run` takes. False if `try` or `tune` made it, and in older runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_file: bool,
     /// The experiment that this one repeats with other builds of the same systems. A verdict counts only if both find it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<String>,
@@ -135,6 +141,16 @@ impl Setup {
     /// Whether scenarios are compared. They are not if their answers may differ ([`Ask::unequal`]).
     pub fn is_compared(&self) -> bool {
         !self.ask.as_ref().is_some_and(|ask| ask.unequal)
+    }
+
+    /// The settings at which the system of a scenario works otherwise than systems do that have no such knobs.
+    pub fn unlike<'a>(&'a self, scenario: &'a Scenario) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        let system = &scenario.system;
+        let default = move |knob: &str| self.defaults.get(system).and_then(|defaults| defaults.get(knob));
+        self.alike.get(system).into_iter().flatten().filter_map(move |(knob, alike)| {
+            let value = scenario.point.get(knob).or_else(|| default(knob))?;
+            (value != alike).then_some((knob.as_str(), value))
+        })
     }
 
     /// Describes a scenario in one line: the system, and the knobs that the experiment varies.
@@ -412,6 +428,11 @@ fn planned(
         repeats: experiment.repeats.clone(),
         ask: experiment.ask.clone(),
         defaults: manifests(&scenarios, catalog).map(|m| (m.name.clone(), m.defaults())).collect(),
+        alike: manifests(&scenarios, catalog)
+            .map(|m| (m.name.clone(), m.alike()))
+            .filter(|(_, alike)| !alike.is_empty())
+            .collect(),
+        from_file: experiment.is_from_file(),
     };
     let apply = apply(&scenarios, catalog);
     Ok(Planned { setup, scenarios, apply, search: None })

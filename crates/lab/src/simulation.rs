@@ -68,6 +68,7 @@ pub(crate) fn setup(axes: Vec<Axis>) -> Setup {
         about: String::new(),
         workload: Workload::Requests,
         figure: Figure::RequestsPerS,
+        asks: None,
         also: Vec::new(),
         objective: None,
         published: Vec::new(),
@@ -84,6 +85,8 @@ pub(crate) fn setup(axes: Vec<Axis>) -> Setup {
         repeats: None,
         ask: None,
         defaults: Default::default(),
+        alike: Default::default(),
+        from_file: false,
     }
 }
 

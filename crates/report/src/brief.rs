@@ -12,7 +12,7 @@ use crate::text::{BOLD, DIM, GREEN, Page, RED, YELLOW};
 use crate::words::tuned::{self, Progress};
 use crate::words::{
     Advice, Asked, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, first_line,
-    fixed, generators_in_a_line, headlines, left_out, noise,
+    fixed, generators_in_a_line, headlines, left_out, noise, second,
 };
 
 /// The most rows and columns of characters of a table on one screen.
@@ -22,7 +22,8 @@ const MOST_WIDTH: usize = 100;
 /// The most warnings of an experiment.
 const MOST_WARNINGS: usize = 3;
 
-/// The answer of each experiment: its first claim, or why there is none; and what stands below that of a search. Warnings that hold for the whole run come first.
+/// The answer of each experiment: its first claim, or why there is none; and what comes second, if the experiment has a question, or
+/// stands below that of a search. Warnings that hold for the whole run come first.
 pub fn answers(findings: &Findings, width: usize, colour: bool) -> String {
     let page = Page::new(width, colour);
     let mut out = String::new();
@@ -34,6 +35,7 @@ pub fn answers(findings: &Findings, width: usize, colour: bool) -> String {
         }
         page.paragraph(&mut out, BOLD, "", &e.name);
         page.paragraph(&mut out, style(e), "  ", &answer(e));
+        second(e).iter().for_each(|sentence| page.paragraph(&mut out, "", "  ", sentence));
     }
     let decided = findings.experiments.iter().any(|e| e.tuned.is_none() && style(e) == GREEN);
     if decided {
@@ -80,9 +82,9 @@ pub fn verdicts(findings: &Findings, width: usize, colour: bool) -> String {
     out
 }
 
-/// Whether a comparison with a base has several figures.
+/// Whether a comparison of commands has several figures.
 fn has_several_figures(findings: &Findings) -> bool {
-    let asked = findings.experiments.iter().filter(|e| e.base.is_some() && e.tuned.is_none());
+    let asked = findings.experiments.iter().filter(|e| Asked::of(e) == Asked::Typed && e.tuned.is_none());
     asked.filter(|e| e.repeats.is_none()).count() > 1
 }
 
@@ -96,7 +98,7 @@ fn style(e: &ExperimentFindings) -> &'static str {
         };
     }
     match e.claims.first() {
-        Some(Claim::Undecided { .. }) => YELLOW,
+        Some(Claim::Undecided { .. } | Claim::Unanswered { .. }) => YELLOW,
         Some(_) => GREEN,
         None => DIM,
     }
@@ -129,6 +131,7 @@ fn compared(page: &Page, out: &mut String, e: &ExperimentFindings, answered: boo
     page.paragraph(out, BOLD, "", &format!("{}: {}", e.name, e.title));
     if answered {
         page.paragraph(out, style(e), "  ", &sentence);
+        second(e).iter().for_each(|sentence| page.paragraph(out, "", "  ", sentence));
     }
     if let Some(table) = e.tables.first() {
         out.push_str(if answered { "\n" } else { "" });
@@ -228,8 +231,8 @@ fn matters(e: &ExperimentFindings, warning: &Warning) -> bool {
             | Claim::Cliff { comparison, .. }
             | Claim::Undecided { comparison, .. },
         ) => labels(e, &[comparison.scenario, comparison.against]),
-        Some(Claim::Systems { comparison, ties, .. }) => {
-            labels(e, &[&[comparison.scenario, comparison.against][..], ties].concat())
+        Some(Claim::Systems { comparison, equal, ties, .. }) => {
+            labels(e, &[&[comparison.scenario, comparison.against][..], equal, ties].concat())
         }
         _ => return true,
     };

@@ -43,6 +43,7 @@ fn setup(workload: Workload, knobs: &[(&str, &[i64])]) -> Setup {
         about: String::new(),
         workload,
         figure: Quantity::RequestsPerS,
+        asks: None,
         also: Vec::new(),
         objective: None,
         published: Vec::new(),
@@ -59,6 +60,8 @@ fn setup(workload: Workload, knobs: &[(&str, &[i64])]) -> Setup {
         repeats: None,
         ask: None,
         defaults: Default::default(),
+        alike: Default::default(),
+        from_file: false,
     }
 }
 

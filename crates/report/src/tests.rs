@@ -79,19 +79,24 @@ fn depends(knob: &str, on: &str) -> Claim {
     Claim::DependsOn { knob: knob.to_owned(), interaction }
 }
 
-fn fixed() -> Findings {
-    let table = buffers();
-    let subject = Subject {
+fn subject() -> Subject {
+    Subject {
         name: "upload-buffers".to_owned(),
         title: "Buffers".to_owned(),
         about: "Does it matter?".to_owned(),
         workload: serde_json::from_str("\"upload\"").unwrap(),
         figure: Figure::MsPerUpload,
+        asks: None,
         also: Vec::new(),
         objective: None,
         published: Vec::new(),
         threshold: 0.05,
-    };
+    }
+}
+
+fn fixed() -> Findings {
+    let table = buffers();
+    let subject = subject();
     let setup = Setup {
         subject,
         form: Form::Quick,
@@ -107,6 +112,8 @@ fn fixed() -> Findings {
         repeats: None,
         ask: None,
         defaults: Default::default(),
+        alike: Default::default(),
+        from_file: false,
     };
     Findings {
         experiments: vec![ExperimentFindings {

@@ -4,6 +4,7 @@
 //! Computes nothing: `lab::findings` decides what is said, in which order, and with which numbers. [`crate::number`] formats
 //! the numbers. Every format shows the same sentences.
 
+mod answer;
 mod beside;
 mod caption;
 mod cases;
@@ -20,11 +21,12 @@ pub(crate) mod tuned;
 mod verdicts;
 mod warnings;
 
+pub use answer::{answer, headlines};
+pub(crate) use answer::{answer_and_reason, first_line, second};
 pub(crate) use beside::{beside, beside_in_a_line, caption as caption_beside};
 pub(crate) use caption::{Caption, Captioned};
 pub use cases::{Case, Grade, Judgement};
-pub use claims::{answer, headlines};
-pub(crate) use claims::{answer_and_reason, first_line, list, quantity};
+pub(crate) use claims::{list, quantity};
 pub use generators::way;
 pub(crate) use generators::{generators, generators_in_a_line};
 pub use missing::without_ratio;

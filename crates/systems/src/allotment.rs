@@ -49,6 +49,7 @@ fn shared(kind: Kind, default: Value, values: Vec<Value>, min: i64, about: &str)
         workloads: Workload::ALL.to_vec(),
         effect: None,
         amount: false,
+        alike: None,
     }
 }
 

@@ -73,6 +73,8 @@ pub struct Knob {
     pub effect: Option<String>,
     /// Whether it sets how much work one operation is. That more work takes longer is no finding.
     pub amount: bool,
+    /// The value at which the system works as those do that have no such knob. Other values are named where systems are compared.
+    pub alike: Option<Value>,
 }
 
 impl Knob {

@@ -276,6 +276,11 @@ impl Manifest {
         self.knobs.iter().map(|(name, knob)| (name.clone(), knob.default.clone())).collect()
     }
 
+    /// The values of its own knobs at which it works as systems do that have no such knobs.
+    pub fn alike(&self) -> Point {
+        self.knobs.iter().filter_map(|(name, knob)| Some((name.clone(), knob.alike.clone()?))).collect()
+    }
+
     /// Whether it can do a workload.
     pub fn does(&self, workload: Workload) -> bool {
         self.workloads.contains(&workload)

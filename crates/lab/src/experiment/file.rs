@@ -9,7 +9,7 @@ use systems::input::suggestion;
 use systems::{InputError, Source, Value, Workload, is_reference};
 use toml::Spanned;
 
-use super::{Block, DEFAULT_THRESHOLD, Experiment, Figure, Schedule, Subject, TABLES, rate};
+use super::{Asks, Block, DEFAULT_THRESHOLD, Experiment, Figure, Schedule, Subject, TABLES, rate};
 use crate::ask::Ask;
 use crate::observation::{LONGEST_TRIAL_S, Timing};
 
@@ -26,6 +26,7 @@ pub(super) struct ExperimentFile {
     pub(super) workload: Workload,
     pub(super) systems: Vec<Spanned<String>>,
     pub(super) figure: Spanned<Figure>,
+    pub(super) asks: Option<Spanned<Asks>>,
     pub(super) published: Option<Spanned<Values>>,
     pub(super) threshold: Option<Spanned<f64>>,
     #[serde(default)]
@@ -44,15 +45,7 @@ impl ExperimentFile {
     pub(super) fn check(self, source: &Source) -> Result<Experiment, InputError> {
         check_systems(source, &self.systems)?;
         let figure = self.workload_figure(source, &self.figure)?;
-        let also = self.also.iter().map(|figure| self.workload_figure(source, figure));
-        let also = also.collect::<Result<Vec<_>, _>>()?;
-        let twice = |(index, other): &(usize, &Figure)| {
-            **other == figure || also.iter().take(*index).any(|earlier| earlier == *other)
-        };
-        let double = also.iter().enumerate().find(twice).and_then(|(index, _)| self.also.get(index));
-        if let Some(double) = double {
-            return Err(source.error(double.span(), "named twice", "remove one"));
-        }
+        let also = self.further_figures(source, figure)?;
         let objective = rate::objective(source, &self)?;
         let named = |name: &String| self.systems.iter().any(|system| system.get_ref() == name);
         if let Some(base) = self.base.as_ref().filter(|base| !named(base.get_ref())) {
@@ -70,6 +63,15 @@ impl ExperimentFile {
         if let Some(request) = &self.request {
             check_request(source, request)?;
         }
+        let asks = self.asks.as_ref();
+        if let Some(asks) = asks.filter(|asks| *asks.get_ref() == Asks::Systems && self.systems.len() < 2) {
+            let help = "name two or more in `systems`, or ask about a knob";
+            return Err(source.error(
+                asks.span(),
+                "there is one system, and so none to compare it with",
+                help,
+            ));
+        }
         let published = match self.published {
             Some(tables) => published(source, tables)?,
             None => Vec::new(),
@@ -81,6 +83,7 @@ impl ExperimentFile {
             about: self.about,
             workload: self.workload,
             figure,
+            asks: asks.map(|asks| asks.get_ref().clone()),
             also,
             objective,
             published,
@@ -94,6 +97,7 @@ impl ExperimentFile {
             repeats: None,
             ask: self.request.map(Spanned::into_inner),
             figure: self.figure.span(),
+            asks: asks.map_or(0..0, Spanned::span),
             quick: self.quick.check(source)?,
             full: self.full.check(source)?,
             source: source.clone(),
@@ -102,6 +106,20 @@ impl ExperimentFile {
 }
 
 impl ExperimentFile {
+    /// The figures besides this one. Each may be named once.
+    fn further_figures(&self, source: &Source, figure: Figure) -> Result<Vec<Figure>, InputError> {
+        let also = self.also.iter().map(|figure| self.workload_figure(source, figure));
+        let also = also.collect::<Result<Vec<_>, _>>()?;
+        let twice = |(index, other): &(usize, &Figure)| {
+            **other == figure || also.iter().take(*index).any(|earlier| earlier == *other)
+        };
+        let double = also.iter().enumerate().find(twice).and_then(|(index, _)| self.also.get(index));
+        if let Some(double) = double {
+            return Err(source.error(double.span(), "named twice", "remove one"));
+        }
+        Ok(also)
+    }
+
     /// Checks that a figure exists for the workload.
     fn workload_figure(&self, source: &Source, figure: &Spanned<Figure>) -> Result<Figure, InputError> {
         if self.workload.about().figures.contains(figure.get_ref()) {

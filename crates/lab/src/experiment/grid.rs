@@ -15,7 +15,7 @@ use systems::work::tls::is_idle;
 use systems::{Catalog, CatalogError, InputError, Knob, Manifest, Point, Source, Value, is_reference};
 use toml::Spanned;
 
-use super::{Block, Experiment, Form, rate};
+use super::{Asks, Block, Experiment, Form, rate};
 use crate::observation::Scenario;
 
 /// The word that stands for all values in a knob's definition.
@@ -455,8 +455,18 @@ fn within(whole: &str, part: &str) -> Range<usize> {
     start..start + part.len()
 }
 
-/// Checks that every knob in the form's blocks belongs to the workload or to one of the systems. If a manifest is
-/// broken, a knob may be its system's, so unknown knobs are ignored.
+fn unknown_knob(
+    experiment: &Experiment,
+    place: Range<usize>,
+    name: &str,
+    known: &BTreeSet<&str>,
+) -> InputError {
+    let message = format!("no system of this experiment has a knob `{name}`");
+    experiment.source.error(place, message, suggestion(name, known.iter().copied()))
+}
+
+/// Checks that the knob that is asked about and every knob in the form's blocks belong to the workload or to one of the
+/// systems. If a manifest is broken, a knob may be its system's, so unknown knobs are ignored.
 fn check_knobs(
     experiment: &Experiment,
     form: Form,
@@ -465,16 +475,17 @@ fn check_knobs(
 ) -> Result<(), InputError> {
     let known: BTreeSet<&str> = known_knobs(experiment, overrides, catalog).collect();
     let all_known = experiment.systems.iter().all(|s| catalog.get(s.get_ref()).is_ok());
+    if let Some(knob) = experiment.subject.asks.as_ref().and_then(Asks::knob)
+        && all_known
+        && !known.contains(knob)
+    {
+        return Err(unknown_knob(experiment, experiment.asks.clone(), knob, &known));
+    }
     for block in &experiment.schedule(form).blocks {
         for (knob, _) in &block.axes {
             let name = knob.get_ref().as_str();
             if all_known && !known.contains(name) {
-                let message = format!("no system of this experiment has a knob `{name}`");
-                return Err(experiment.source.error(
-                    knob.span(),
-                    message,
-                    suggestion(name, known.iter().copied()),
-                ));
+                return Err(unknown_knob(experiment, knob.span(), name, &known));
             }
         }
         for system in block.systems.iter().flatten() {

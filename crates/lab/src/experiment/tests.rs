@@ -203,6 +203,7 @@ fn mistakes_of_form_are_reported_with_position_and_remedy() {
         ("warmup_s = 0.5", "warmup_s = -1", "-1 is not a time"),
         ("size = 1\n[quick]", "size = []\n[quick]", "no values for `size`"),
         ("size = 1\n[quick]", "size = 1.5\n[quick]", "a value (true, a whole number, a text)"),
+        ("[\"cowboy\", \"node\"]", "[\"node\"]\nasks = \"systems\"", "e.toml:5:8: there is one system"),
         ("[[quick.grid]]\nsize = 1\n", "", "missing field `grid`"),
         ("[[quick.grid]]\nsize = 1\n", "grid = []\n", "an empty grid"),
     ] {
@@ -211,6 +212,31 @@ fn mistakes_of_form_are_reported_with_position_and_remedy() {
         let error = Experiment::parse(&source).unwrap_err().one_line();
         assert!(error.contains(says), "{error} has no {says}");
     }
+}
+
+#[test]
+fn an_experiment_asks_about_systems_or_about_a_knob_that_there_is() {
+    let ask = |what: &str| {
+        let text = text("[[quick.grid]]\nbuffer = [1460, 8192]\n").replacen(
+            "[full]",
+            &format!("asks = \"{what}\"\n[full]"),
+            1,
+        );
+        let experiment = Experiment::parse(&Source::new("experiments/e.toml", text)).unwrap();
+        let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
+        plan(&[request], &Catalog::load(home().path()), &BTreeMap::new(), 1)
+    };
+    for (what, asks) in [("systems", Asks::Systems), ("buffer", Asks::Knob("buffer".to_owned()))] {
+        let plan = ask(what).unwrap();
+        assert_eq!(plan.experiments[0].asks, Some(asks));
+        // It is saved with the run.
+        let saved = serde_json::to_string(&plan).unwrap();
+        assert!(saved.contains(&format!("\"asks\":\"{what}\"")), "{saved}");
+        assert_eq!(serde_json::from_str::<Plan>(&saved).unwrap(), plan);
+    }
+    let error = ask("bufer").unwrap_err().one_line();
+    let says = "e.toml:6:8: no system of this experiment has a knob `bufer` (did you mean `buffer`?)";
+    assert!(error.contains(says), "{error}");
 }
 
 #[test]
@@ -282,6 +308,7 @@ fn subject(figure: Figure) -> Subject {
         about: String::new(),
         workload: Workload::Requests,
         figure,
+        asks: None,
         also: Vec::new(),
         objective: None,
         published: Vec::new(),
@@ -301,6 +328,7 @@ fn server(command: &[&str]) -> Result<Manifest, InputError> {
         workloads: Vec::new(),
         effect: None,
         amount: false,
+        alike: None,
     };
     Manifest::new(systems::Draft {
         name: "plain".to_owned(),

@@ -4,9 +4,10 @@
 //!   the default out. All other knobs are equal.
 //! - A knob that sets how much work one operation is: each value is compared with the next smaller one, less the loss
 //!   that the additional work explains.
-//! - Systems are compared in pairs at each point of the workload's knobs, with their own knobs at the baseline.
+//! - Systems are compared in pairs at each point of the workload's knobs, with their own knobs at the baseline. Systems whose
+//!   defaults make them work otherwise than the rest are compared at like settings, too, if the grid has these.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -155,26 +156,56 @@ fn steps(planned: &Planned, axis: &Axis, mut group: Vec<usize>) -> Vec<Asked> {
     steps.collect()
 }
 
-/// Pairs of systems at each point of the workload's knobs, each system with as many own knobs as possible at default.
-fn system_pairs(planned: &Planned) -> Vec<(usize, usize)> {
+/// Scenarios of several systems that are compared with each other, one of each system.
+pub(super) struct Field {
+    /// Their positions, in the plan's order.
+    pub scenarios: BTreeSet<usize>,
+    /// Whether they are at like settings, and not all at their defaults.
+    pub alike: bool,
+}
+
+/// The fields of all points of the workload's knobs: each system with as many own knobs as possible at default; and, if the grid
+/// has more such scenarios, those at like settings.
+pub(super) fn fields(planned: &Planned) -> Vec<Field> {
+    let changed = |scenario: &Scenario| (changed_knobs(planned, scenario), 0);
+    let unlike = |scenario: &Scenario| (planned.unlike(scenario).count(), changed_knobs(planned, scenario));
+    let mut at_like_settings = field_of_each_point(planned, unlike);
+    let mut fields = Vec::new();
+    for (point, scenarios) in field_of_each_point(planned, changed) {
+        let mut alike = at_like_settings.remove(&point).unwrap_or_default();
+        alike.retain(|index| planned.unlike(&planned.scenarios[*index]).next().is_none());
+        let further = alike.len() > 1 && !alike.is_subset(&scenarios);
+        fields.push(Field { scenarios, alike: false });
+        fields.extend(further.then_some(Field { scenarios: alike, alike: true }));
+    }
+    fields
+}
+
+/// At each point of the workload's knobs, the scenario of each system of which this is least.
+fn field_of_each_point(
+    planned: &Planned,
+    least: impl Fn(&Scenario) -> (usize, usize),
+) -> BTreeMap<Point, BTreeSet<usize>> {
     let mut points: BTreeMap<Point, BTreeMap<&str, usize>> = BTreeMap::new();
     for (index, scenario) in systems_scenarios(planned) {
         let shared = shared_point(planned, scenario);
         let chosen = points.entry(shared).or_default().entry(&scenario.system).or_insert(index);
-        if changed_knobs(planned, scenario) < changed_knobs(planned, &planned.scenarios[*chosen]) {
+        if least(scenario) < least(&planned.scenarios[*chosen]) {
             *chosen = index;
         }
     }
-    let mut pairs = Vec::new();
-    for systems in points.into_values() {
-        let mut systems: Vec<usize> = systems.into_values().collect();
-        systems.sort_unstable();
-        for (i, against) in systems.iter().enumerate() {
-            pairs.extend(systems[i + 1..].iter().map(|scenario| (*scenario, *against)));
+    points.into_iter().map(|(point, systems)| (point, systems.into_values().collect())).collect()
+}
+
+/// All pairs of each field, once.
+fn system_pairs(planned: &Planned) -> Vec<(usize, usize)> {
+    let mut pairs = BTreeSet::new();
+    for Field { scenarios, .. } in fields(planned) {
+        for against in &scenarios {
+            pairs.extend(scenarios.range(against + 1..).map(|scenario| (*against, *scenario)));
         }
     }
-    pairs.sort_by_key(|(scenario, against)| (*against, *scenario));
-    pairs
+    pairs.into_iter().map(|(against, scenario)| (scenario, against)).collect()
 }
 
 /// What a scenario shares with those of other systems that it is compared with: its point of the workload's knobs. If each

@@ -24,6 +24,8 @@ pub(super) struct Best {
     pub baseline: usize,
     /// The scenario at the worst value.
     pub worst: usize,
+    /// The scenarios at other values that are shown to be within the threshold of the highest, or have it.
+    pub equal: Vec<usize>,
     /// The scenarios at other values that may be as good: they are not certainly worse than the highest.
     pub ties: Vec<usize>,
     /// The log-ratio of the best to the worst, within rounds.
@@ -80,7 +82,9 @@ impl<'a> Results<'a> {
             };
             c.scenario != best && !top.is_some_and(top_is_better)
         };
-        let ties = better().filter(may_be_as_good).map(|c| c.scenario).collect();
+        let (equal, ties): (Vec<&Comparison>, Vec<&Comparison>) =
+            better().filter(may_be_as_good).partition(|c| as_good(c));
+        let [equal, ties] = [equal, ties].map(|all| all.into_iter().map(|c| c.scenario).collect());
         // A lower bound cannot be the worst: the system may be better than it looks.
         let gains = comparisons.iter().map(|c| (gain(c), c.scenario)).chain([(1.0, baseline)]);
         let comparable = gains.filter(|(gain, other)| {
@@ -90,7 +94,7 @@ impl<'a> Results<'a> {
         let ratios =
             comparable.filter_map(|(gain, other)| Some((gain, other, self.rows.ratio(best, other)?)));
         let (_, worst, location) = ratios.min_by(|a, b| a.0.total_cmp(&b.0))?;
-        Some(Best { scenario: best, baseline, worst, ties, location })
+        Some(Best { scenario: best, baseline, worst, equal, ties, location })
     }
 
     /// Whether scenario `a`, the highest of `candidates`, is shown to be better than `b` by less than the threshold.

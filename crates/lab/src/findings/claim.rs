@@ -9,6 +9,7 @@ use super::asked::CLIFF;
 use super::leader::{Behind, Order, order};
 use super::reason::{self, Reason};
 use super::{By, Comparison, Effect, Estimate, ExperimentFindings, Interaction};
+use crate::experiment::Asks;
 use crate::experiment::grid::Axis;
 use crate::plan::Planned;
 
@@ -24,7 +25,10 @@ pub enum Claim {
         narrow: bool,
         /// Whether the baseline is the system's default.
         default: bool,
-        /// The scenarios at other values that may be as good as the faster one.
+        /// The scenarios at other values that are shown to be as good as the fastest one, within the threshold.
+        #[serde(default)]
+        equal: Vec<usize>,
+        /// The scenarios at other values that may be as good: these rounds cannot tell.
         ties: Vec<usize>,
         /// The counts that explain the difference.
         reasons: Vec<Reason>,
@@ -40,10 +44,19 @@ pub enum Claim {
     Systems {
         /// The leader against the fastest system that is certainly slower. Its verdict is `faster`.
         comparison: Comparison,
-        /// The scenarios of the systems that may be as fast as the leader.
+        /// The scenarios of the systems that are shown to be as fast as the leader, within the threshold.
+        #[serde(default)]
+        equal: Vec<usize>,
+        /// The scenarios of the systems that may be as fast: these rounds cannot tell.
         ties: Vec<usize>,
         /// The systems behind those, the fastest first.
         rest: Vec<Behind>,
+        /// The scenarios of the leaders at other points of the work, where these are other systems.
+        #[serde(default)]
+        elsewhere: Vec<usize>,
+        /// Whether the systems are at like settings, because the defaults of some make them work otherwise than the rest.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        alike: bool,
         /// Whether the manifest of one of the two that are compared says that its work differs.
         unequal: bool,
         /// The counts that explain the difference.
@@ -78,6 +91,12 @@ pub enum Claim {
         /// The knob on which its effect depends most.
         interaction: Interaction,
     },
+    /// What the experiment asks about cannot be compared here.
+    Unanswered {
+        /// `systems`, or the knob.
+        #[schemars(with = "String")]
+        asks: Asks,
+    },
 }
 
 /// Why there is no claim.
@@ -110,8 +129,9 @@ pub enum Silence {
 const OPEN: f64 = -1.0;
 const FLAT: f64 = -2.0;
 
-/// At most one claim for each knob that varies and one for the systems: differences first, the largest at the top, then
-/// what is undecided, then what is flat. The dependencies between knobs come last.
+/// At most one claim for each knob that varies and one for the systems, or two: at their defaults and at like settings. What the
+/// experiment asks about comes first. The others follow: differences, the largest at the top, then what is undecided, then what
+/// is flat, then the dependencies between knobs.
 pub(super) fn claims(
     planned: &Planned,
     estimates: &[Estimate],
@@ -130,13 +150,30 @@ pub(super) fn claims(
         });
     }
     let by_system: Vec<&Comparison> = comparisons.iter().filter(|c| c.by == By::System).collect();
-    claims.extend(claimer.systems(&by_system));
+    let systems = claimer.systems(&by_system);
+    // The order at like settings comes behind the order at the defaults.
+    let weight = systems.as_ref().map_or(OPEN, |(weight, _)| *weight);
+    let alike = claimer.order(&by_system, true).map(|(own, claim)| (own.min(weight), claim));
+    claims.extend(systems.into_iter().chain(alike));
     claims.sort_by(|a, b| b.0.total_cmp(&a.0));
     let depends = effects.iter().filter_map(|effect| {
         let interaction = effect.depends_on.first()?.clone();
         Some(Claim::DependsOn { knob: effect.knob.clone(), interaction })
     });
-    claims.into_iter().map(|(_, claim)| claim).chain(depends).collect()
+    let claims = claims.into_iter().map(|(_, claim)| claim).chain(depends).collect();
+    question_first(planned.asks.as_ref(), claims)
+}
+
+/// Puts the claims about what the experiment asks in front: how much it changes, then on what that depends. If there is none,
+/// the first claim says that the question has no answer, so that no other effect is taken for it.
+fn question_first(asks: Option<&Asks>, mut claims: Vec<Claim>) -> Vec<Claim> {
+    let Some(asks) = asks.filter(|_| !claims.is_empty()) else { return claims };
+    let answers = |claim: &Claim| claim.knob() == asks.knob();
+    if !claims.iter().any(answers) {
+        claims.insert(0, Claim::Unanswered { asks: asks.clone() });
+    }
+    claims.sort_by_key(|claim| !answers(claim));
+    claims
 }
 
 impl Claim {
@@ -147,6 +184,7 @@ impl Claim {
             Self::Undecided { comparison, .. } => comparison.by.knob(),
             Self::NoDifference { by, .. } => by.knob(),
             Self::DependsOn { knob, .. } => Some(knob),
+            Self::Unanswered { asks } => asks.knob(),
             Self::Systems { .. } => None,
         }
     }
@@ -216,17 +254,12 @@ fn decided<'a>(comparisons: &[&'a Comparison]) -> Option<&'a Comparison> {
     largest(differ.filter(|c| c.ratio.is_some()), decided_size)
 }
 
-/// The largest decided difference in the group in which the knob matters most, and the ties of the faster value. Only the
-/// best value is claimed to be faster.
-fn largest_with_ties<'a>(
-    comparisons: &[&'a Comparison],
-    effect: &'a Effect,
-) -> Option<(&'a Comparison, &'a [usize])> {
+/// The largest decided difference in the group in which the knob matters most. Only the best value is claimed to be faster.
+fn largest_of_best<'a>(comparisons: &[&'a Comparison], effect: &Effect) -> Option<&'a Comparison> {
     let best = comparisons.iter().find(|c| c.scenario == effect.best && c.verdict == Verdict::Faster);
     let baseline = best.map_or(effect.best, |c| c.against);
     let slower = comparisons.iter().filter(|c| c.against == baseline && c.verdict == Verdict::Slower);
-    let c = decided(&best.into_iter().chain(slower).copied().collect::<Vec<_>>())?;
-    Some((c, if c.verdict == Verdict::Faster { &effect.ties } else { &[] }))
+    decided(&best.into_iter().chain(slower).copied().collect::<Vec<_>>())
 }
 
 impl Claimer<'_> {
@@ -244,12 +277,22 @@ impl Claimer<'_> {
         effect: Option<&Effect>,
     ) -> Option<(f64, Claim)> {
         let at_default = |index: usize| self.at_default(axis, index);
-        if let Some((c, ties)) = effect.and_then(|effect| largest_with_ties(comparisons, effect)) {
+        if let Some((effect, c)) =
+            effect.and_then(|effect| Some((effect, largest_of_best(comparisons, effect)?)))
+        {
+            let slower = |other: &&&Comparison| {
+                other.against == c.against && other.verdict == Verdict::Slower && other.scenario != c.scenario
+            };
+            let also_slower: Vec<usize> =
+                comparisons.iter().filter(slower).map(|other| other.scenario).collect();
+            let beside_best =
+                |of: &[usize]| if c.verdict == Verdict::Faster { of.to_vec() } else { Vec::new() };
             let claim = Claim::Knob {
                 narrow: c.ratio?.upwards().estimate >= CLIFF,
                 default: at_default(c.against),
-                ties: ties.to_vec(),
-                reasons: self.reasons(c),
+                equal: beside_best(&effect.equal),
+                ties: beside_best(&effect.ties),
+                reasons: self.reasons(c, &also_slower),
                 comparison: c.clone(),
             };
             return Some((decided_size(c), claim));
@@ -258,12 +301,19 @@ impl Claimer<'_> {
     }
 
     fn systems(&self, comparisons: &[&Comparison]) -> Option<(f64, Claim)> {
-        let Some(Order { lead, ties, rest }) = order(self.planned, self.estimates, comparisons) else {
-            return self.no_difference(comparisons, |_| false);
-        };
+        self.order(comparisons, false).or_else(|| self.no_difference(comparisons, |_| false))
+    }
+
+    fn order(&self, comparisons: &[&Comparison], alike: bool) -> Option<(f64, Claim)> {
+        let Order { lead, equal, ties, rest, elsewhere } =
+            order(self.planned, self.estimates, comparisons, alike)?;
         let unequal = self.estimates[lead.scenario].unequal != self.estimates[lead.against].unequal;
-        let (weight, reasons) = (decided_size(&lead), self.reasons(&lead));
-        Some((weight, Claim::Systems { comparison: lead, ties, rest, unequal, reasons }))
+        let also_slower: Vec<usize> = rest.iter().map(|behind| behind.scenario).collect();
+        let (weight, reasons) = (decided_size(&lead), self.reasons(&lead, &also_slower));
+        Some((
+            weight,
+            Claim::Systems { comparison: lead, equal, ties, rest, elsewhere, alike, unequal, reasons },
+        ))
     }
 
     /// The claim about comparisons that show no difference: all are equal, or the largest of them is undecided.
@@ -289,13 +339,15 @@ impl Claimer<'_> {
     fn cliff(&self, comparisons: &[&Comparison]) -> Option<(f64, Claim)> {
         let cliffs = comparisons.iter().copied().filter(|c| c.is_cliff() && c.ratio.is_some());
         let c = largest(cliffs, decided_size)?;
-        Some((decided_size(c), Claim::Cliff { reasons: self.reasons(c), comparison: c.clone() }))
+        Some((decided_size(c), Claim::Cliff { reasons: self.reasons(c, &[]), comparison: c.clone() }))
     }
 
-    fn reasons(&self, c: &Comparison) -> Vec<Reason> {
+    /// The counts that explain a difference. Further scenarios that are slower than the better one may contradict some.
+    fn reasons(&self, c: &Comparison, also_slower: &[usize]) -> Vec<Reason> {
         let (a, b) = (&self.estimates[c.scenario], &self.estimates[c.against]);
         let (better, worse) = if c.verdict == Verdict::Faster { (a, b) } else { (b, a) };
         let times = c.ratio.map_or(1.0, |ratio| ratio.upwards().estimate);
-        reason::between(self.planned.workload, self.planned.figure, times, better, worse)
+        let others: Vec<&Estimate> = also_slower.iter().map(|at| &self.estimates[*at]).collect();
+        reason::between(self.planned.workload, self.planned.figure, times, better, worse, &others)
     }
 }

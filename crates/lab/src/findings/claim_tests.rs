@@ -148,15 +148,178 @@ fn systems_are_told_in_order_and_ties_apart() {
         measured(measurement(answers, 5.0))
     });
     let e = one(findings(&plan, &observations));
-    let [Claim::Systems { comparison, ties, rest, .. }] = &e.claims[..] else { panic!("{:?}", e.claims) };
+    let [Claim::Systems { comparison, equal, ties, rest, .. }] = &e.claims[..] else {
+        panic!("{:?}", e.claims)
+    };
     let name = |index: usize| e.estimates[index].scenario.system.as_str();
     assert_eq!((name(comparison.scenario), name(comparison.against)), ("fast", "slow"));
     assert_eq!(ties.iter().map(|index| name(*index)).collect::<Vec<_>>(), ["noisy"]);
+    assert_eq!(*equal, [0; 0]);
     let rest: Vec<(&str, f64)> = rest
         .iter()
         .map(|other| (name(other.scenario), other.ratio.expect("a ratio").estimate.round()))
         .collect();
     assert_eq!(rest, [("slowest", 4.0)]);
+}
+
+/// Of a claim: what it is about.
+fn about(claim: &Claim) -> String {
+    match claim {
+        Claim::Unanswered { asks } => format!("no answer: {}", String::from(asks.clone())),
+        Claim::DependsOn { knob, .. } => format!("on what {knob} depends"),
+        claim => claim.knob().unwrap_or("systems").to_owned(),
+    }
+}
+
+#[test]
+fn what_the_experiment_asks_comes_first_and_the_largest_other_effect_second() {
+    let (buffer, length) = (int(&[1460, 8192]), int(&[8, 9]));
+    let axes: Axes = &[("buffer", Kind::Size, &buffer), ("length", Kind::Integer, &length)];
+    let claims = |systems: &[&str], asks: Option<&str>| {
+        let mut plan = plan_of(Workload::Upload, Figure::MsPerUpload, systems, axes);
+        plan.experiments[0].setup.subject.asks = asks.map(|asks| asks.to_owned().into());
+        // `buffer` matters most, then the system, and `length` does not; with `new`, `buffer` matters less.
+        let observations = observe(&plan, |t| {
+            let small = t.scenario.point.get("buffer") == Some(&Value::Integer(1460));
+            let us = match (t.scenario.system.as_str(), small) {
+                ("old", true) => 900_000.0,
+                ("old", false) => 200_000.0,
+                ("new", true) => 300_000.0,
+                _ => 100_000.0,
+            };
+            measured(measurement(20, us + f64::from(t.round)))
+        });
+        let e = one(findings(&plan, &observations));
+        e.claims.iter().map(about).collect::<Vec<_>>()
+    };
+    let both = ["old", "new"];
+    assert_eq!(claims(&both, None), ["buffer", "systems", "length"]);
+    assert_eq!(claims(&both, Some("buffer")), ["buffer", "systems", "length"]);
+    assert_eq!(claims(&both, Some("systems")), ["systems", "buffer", "length"]);
+    assert_eq!(
+        claims(&both, Some("length")),
+        ["length", "buffer", "systems"],
+        "also if it makes no difference"
+    );
+    // No other effect is taken for the answer.
+    assert_eq!(claims(&["old"], Some("systems")), ["no answer: systems", "buffer", "length"]);
+    assert_eq!(claims(&["old"], Some("size")), ["no answer: size", "buffer", "length"]);
+    assert_eq!(claims(&["old"], None), ["buffer", "length"]);
+}
+
+#[test]
+fn what_an_asked_knob_depends_on_stands_behind_it() {
+    let (sizes, framing) = (int(&[10, 1456, 1457]), ["0", "4"].map(|w| Value::Text(w.to_owned())));
+    let axes: Axes = &[("frame_size", Kind::Size, &sizes), ("framing", Kind::Choice, &framing)];
+    let mut plan = plan_of(Workload::Frames, Figure::FramesPerS, &["erlang-packet"], axes);
+    plan.experiments[0].setup.subject.asks = Some("framing".to_owned().into());
+    let observations = observe(&plan, |t| {
+        let n = match is_reference(&t.scenario.system) {
+            true => 30_000,
+            false if t.scenario.point["framing"] == framing[1] && number(t, "frame_size") == 1457 => 4_000,
+            false => 24_000,
+        };
+        measured(measurement(n, 1.0))
+    });
+    let e = one(findings(&plan, &observations));
+    assert_eq!(
+        e.claims.iter().map(about).collect::<Vec<_>>(),
+        ["framing", "on what framing depends", "frame_size"]
+    );
+}
+
+#[test]
+fn a_system_that_is_shown_to_be_as_fast_is_no_tie() {
+    let connections = int(&[1]);
+    let axes: Axes = &[("connections", Kind::Integer, &connections)];
+    let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["fast", "level", "slow"], axes);
+    let observations = observe(&plan, |t| {
+        let n = match t.scenario.system.as_str() {
+            "fast" => 20_000,
+            "level" => 19_900,
+            "slow" => 10_000,
+            _ => 60_000,
+        };
+        measured(measurement(n, 5.0))
+    });
+    let e = one(findings(&plan, &observations));
+    let [Claim::Systems { equal, ties, .. }] = &e.claims[..] else { panic!("{:?}", e.claims) };
+    let names =
+        |all: &[usize]| all.iter().map(|at| e.estimates[*at].scenario.system.clone()).collect::<Vec<_>>();
+    assert_eq!((names(equal), names(ties)), (vec!["level".to_owned()], vec![]));
+}
+
+#[test]
+fn systems_whose_defaults_are_unlike_are_compared_at_like_settings_too() {
+    let pipelining = int(&[1, 10]);
+    let axes: Axes = &[("pipelining", Kind::Integer, &pipelining)];
+    let mut plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["ibrowse", "hackney", "mojito"], axes);
+    // Only ibrowse has the knob.
+    let planned = &mut plan.experiments[0];
+    for name in ["hackney", "mojito"] {
+        planned.scenarios.retain(|s| s.system != name || s.point["pipelining"] == pipelining[0]);
+        for scenario in planned.scenarios.iter_mut().filter(|s| s.system == name) {
+            scenario.point.clear();
+        }
+        plan.trials.retain(|t| t.scenario.system != name || t.scenario.point["pipelining"] == pipelining[0]);
+        for trial in plan.trials.iter_mut().filter(|t| t.scenario.system == name) {
+            trial.scenario.point.clear();
+        }
+    }
+    let of_ibrowse = |value: i64| {
+        [("ibrowse".to_owned(), [("pipelining".to_owned(), Value::Integer(value))].into())].into()
+    };
+    plan.experiments[0].setup.defaults = of_ibrowse(10);
+    let systems = |plan: &Plan| {
+        let observations = observe(plan, |t| {
+            let piped = t.scenario.point.get("pipelining") == Some(&Value::Integer(10));
+            let n = match t.scenario.system.as_str() {
+                "ibrowse" if piped => 20_000,
+                "hackney" => 8_000,
+                "ibrowse" => 5_000,
+                _ => 4_000,
+            };
+            measured(measurement(n, 5.0))
+        });
+        let e = one(findings(plan, &observations));
+        let name = |at: usize| e.estimates[at].scenario.system.clone();
+        let leader = |claim: &Claim| match claim {
+            Claim::Systems { comparison, alike, .. } => Some((*alike, name(comparison.scenario))),
+            _ => None,
+        };
+        e.claims.iter().filter_map(leader).collect::<Vec<_>>()
+    };
+    let leads = |alike: bool, name: &str| (alike, name.to_owned());
+    assert_eq!(systems(&plan), [leads(false, "ibrowse")], "nobody says that the default is unlike");
+    plan.experiments[0].setup.alike = of_ibrowse(1);
+    assert_eq!(systems(&plan), [leads(false, "ibrowse"), leads(true, "hackney")]);
+    // Where the grid has no like settings, nothing more can be said.
+    plan.experiments[0].setup.alike = of_ibrowse(2);
+    assert_eq!(systems(&plan), [leads(false, "ibrowse")]);
+}
+
+#[test]
+fn a_leader_at_one_point_is_told_apart_from_leaders_at_others() {
+    let connections = int(&[1, 100, 1000]);
+    let axes: Axes = &[("connections", Kind::Integer, &connections)];
+    let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["a", "b"], axes);
+    let observations = observe(&plan, |t| {
+        let n = match (t.scenario.system.as_str(), number(t, "connections")) {
+            ("a", 1 | 1000) | ("b", 100) => 20_000,
+            ("a" | "b", _) => 10_000,
+            _ => 50_000,
+        };
+        measured(measurement(n, 5.0))
+    });
+    let e = one(findings(&plan, &observations));
+    let found = e.claims.iter().find_map(|claim| match claim {
+        Claim::Systems { comparison, elsewhere, .. } => Some((comparison.scenario, elsewhere.clone())),
+        _ => None,
+    });
+    let (leader, elsewhere) = found.expect("a leader");
+    let place = |at: usize| (e.estimates[at].scenario.system.as_str(), value(&e, at, "connections"));
+    assert_eq!(place(leader), ("a", "1".to_owned()));
+    assert_eq!(elsewhere.into_iter().map(place).collect::<Vec<_>>(), [("b", "100".to_owned())]);
 }
 
 #[test]

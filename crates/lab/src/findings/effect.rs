@@ -31,7 +31,10 @@ pub struct Effect {
     pub best: usize,
     /// The scenario at the knob's worst value.
     pub worst: usize,
-    /// The scenarios at other values that may be as good.
+    /// The scenarios at other values that are shown to be as good as the highest, within the threshold.
+    #[serde(default)]
+    pub equal: Vec<usize>,
+    /// The scenarios at other values that may be as good: these rounds cannot tell.
     pub ties: Vec<usize>,
     /// The ratio of the best to the worst. Its interval is corrected for the selection of the two.
     pub ratio: Ratio,
@@ -77,20 +80,20 @@ pub(super) fn effects(results: &Results) -> Vec<Effect> {
 fn effect(results: &Results, axis: &Axis) -> Option<Effect> {
     let groups = groups(results.planned, &axis.knob);
     let pairs: usize = groups.iter().map(|group| group.len() * (group.len() - 1) / 2).sum();
-    let (verdict, best, worst, ties, location) = match results.best(axis, None) {
-        Some(best) => (Verdict::Faster, best.scenario, best.worst, best.ties, best.location),
+    let (verdict, best, worst, [equal, ties], location) = match results.best(axis, None) {
+        Some(best) => (Verdict::Faster, best.scenario, best.worst, [best.equal, best.ties], best.location),
         None => {
             let extremes = groups.iter().filter_map(|group| extremes(results, group));
             let farthest = extremes.reduce(|a, b| if b.2.estimate > a.2.estimate { b } else { a })?;
             let mut verdicts = results.comparisons_of(axis).map(|c| c.verdict).peekable();
             let flat = verdicts.peek().is_some() && verdicts.all(|v| v == Verdict::NoDifference);
             let verdict = if flat { Verdict::NoDifference } else { Verdict::Undecided { more_rounds: None } };
-            (verdict, farthest.0, farthest.1, Vec::new(), farthest.2)
+            (verdict, farthest.0, farthest.1, [Vec::new(), Vec::new()], farthest.2)
         }
     };
     let (low, high) = location.interval(results.rows.level(&location, pairs));
     let ratio = Ratio::of_logs(location.estimate, low, high);
-    Some(Effect { knob: axis.knob.clone(), best, worst, ties, ratio, verdict, depends_on: Vec::new() })
+    Some(Effect { knob: axis.knob.clone(), best, worst, equal, ties, ratio, verdict, depends_on: Vec::new() })
 }
 
 /// The scenarios with the best and the worst figure of a group, and their ratio.

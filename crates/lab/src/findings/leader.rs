@@ -1,13 +1,12 @@
 //! Which system to take: the leader at one point of the work, the systems that may be as fast, and the rest in order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Verdict;
-use systems::Point;
 
-use super::asked::shared_point;
+use super::asked::{Field, fields};
 use super::{Comparison, Estimate, Ratio};
 use crate::plan::Planned;
 
@@ -25,24 +24,40 @@ pub struct Behind {
 pub(super) struct Order {
     /// The leader against the fastest system that is certainly slower. Its verdict is `faster`.
     pub lead: Comparison,
-    /// The systems that no other is certainly faster than, without the leader.
+    /// The systems that are shown to be as fast as the leader, within the threshold.
+    pub equal: Vec<usize>,
+    /// The systems that may be as fast: no other is certainly faster than them.
     pub ties: Vec<usize>,
     /// The others, the fastest first, without the one that the leader is compared with.
     pub rest: Vec<Behind>,
+    /// The leaders at other points of the work, where they are other systems.
+    pub elsewhere: Vec<usize>,
 }
 
-/// The order at the point at which most comparisons are decided. None if none is decided at any point.
-pub(super) fn order(planned: &Planned, estimates: &[Estimate], comparisons: &[&Comparison]) -> Option<Order> {
-    let mut points: BTreeMap<Point, Vec<&Comparison>> = BTreeMap::new();
-    for comparison in comparisons.iter().filter(|c| c.ratio.is_some()) {
-        let shared = shared_point(planned, &planned.scenarios[comparison.scenario]);
-        points.entry(shared).or_default().push(comparison);
-    }
+/// The order at the point at which most comparisons are decided: of the systems at their defaults, or of those at like settings.
+/// None if none is decided at any point.
+pub(super) fn order(
+    planned: &Planned,
+    estimates: &[Estimate],
+    comparisons: &[&Comparison],
+    alike: bool,
+) -> Option<Order> {
+    let of_field = |field: Field| -> Vec<&Comparison> {
+        let within = |c: &&Comparison| [c.scenario, c.against].iter().all(|at| field.scenarios.contains(at));
+        comparisons.iter().copied().filter(|c| c.ratio.is_some()).filter(within).collect()
+    };
     let decided = |point: &[&Comparison]| point.iter().filter(|c| winner(c).is_some()).count();
-    let mut points: Vec<Vec<&Comparison>> = points.into_values().filter(|point| decided(point) > 0).collect();
+    let fields = fields(planned).into_iter().filter(|field| field.alike == alike);
+    let mut points: Vec<Vec<&Comparison>> = fields.map(of_field).filter(|point| decided(point) > 0).collect();
     // The first of those with the most, in the plan's order.
     points.sort_by_key(|point| (usize::MAX - decided(point), point.iter().map(|c| c.against).min()));
-    order_at(planned, estimates, points.first()?)
+    let (first, others) = points.split_first()?;
+    let mut order = order_at(planned, estimates, first)?;
+    let system = |at: usize| &planned.scenarios[at].system;
+    let others = others.iter().filter_map(|point| order_at(planned, estimates, point));
+    let leaders = others.map(|other| other.lead.scenario);
+    order.elsewhere = leaders.filter(|at| system(*at) != system(order.lead.scenario)).collect();
+    Some(order)
 }
 
 fn order_at(planned: &Planned, estimates: &[Estimate], comparisons: &[&Comparison]) -> Option<Order> {
@@ -61,11 +76,13 @@ fn order_at(planned: &Planned, estimates: &[Estimate], comparisons: &[&Compariso
     let (ties, behind): (Vec<usize>, Vec<usize>) =
         all.into_iter().filter(|index| *index != leader).partition(|index| !losers.contains(index));
     let beaten = |other: &usize| of_leader(*other).filter(|c| c.verdict == Verdict::Faster);
+    let shown = |other: &usize| of_leader(*other).is_some_and(|c| c.verdict == Verdict::NoDifference);
+    let (equal, ties): (Vec<usize>, Vec<usize>) = ties.into_iter().partition(shown);
     let lead = behind.iter().find_map(beaten)?;
     let rest = behind.iter().filter(|index| **index != lead.against);
     let ratio = |index: &usize| beaten(index).and_then(|c| c.ratio);
     let rest = rest.map(|index| Behind { scenario: *index, ratio: ratio(index) }).collect();
-    Some(Order { lead, ties, rest })
+    Some(Order { lead, equal, ties, rest, elsewhere: Vec::new() })
 }
 
 /// The faster and the slower scenario of a decided comparison.

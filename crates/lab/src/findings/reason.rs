@@ -244,6 +244,13 @@ impl Count {
         }
     }
 
+    /// Whether it is a symptom that another one does not show, although it is slower than the faster one, too.
+    fn is_contradicted(&self, faster: &Estimate, others: &[&Estimate]) -> bool {
+        let of = |e: &Estimate| (self.of)(&e.work);
+        self.place() == Place::Symptom
+            && others.iter().any(|other| of(faster).zip(of(other)).is_some_and(|(fast, slow)| slow <= fast))
+    }
+
     /// Whether its column is shown wherever it is known. Others are shown only where they tell two rows apart.
     fn is_usual(&self) -> bool {
         use Counted::{BytesPerRead, ContextSwitches, Instructions, SystemCalls};
@@ -304,14 +311,16 @@ fn counts() -> [Count; 17] {
 }
 
 /// What explains that one row is so many times faster than another: the counts in which it had less to do, the one that
-/// differs most first, but signatures before all others and symptoms last. If the slower one only waits for an
-/// acknowledgement, that alone; if no count accounts for its CPU time, its own code. None where nothing tells.
+/// differs most first, but signatures before all others and symptoms last. A symptom is none if another
+/// one that is slower, too, has no more of it than the faster one. If the slower one only waits for an acknowledgement, that alone; if no count
+/// accounts for its CPU time, its own code. None where nothing tells.
 pub(super) fn between(
     workload: Workload,
     figure: Figure,
     times: f64,
     faster: &Estimate,
     slower: &Estimate,
+    others: &[&Estimate],
 ) -> Vec<Reason> {
     let about = workload.about();
     let Some(gap) = Gap::between(figure, times, faster, slower) else { return Vec::new() };
@@ -320,7 +329,7 @@ pub(super) fn between(
     }
     let mut found: Vec<((Place, f64, bool), Reason)> = counts()
         .iter()
-        .filter(|count| count.applies(about))
+        .filter(|count| count.applies(about) && !count.is_contradicted(faster, others))
         .filter_map(|count| {
             let (times_more, reason) = count.reason(about, &gap)?;
             // Of counts that differ by about as much, what is moved at once says more than how often.

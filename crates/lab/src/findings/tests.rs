@@ -19,6 +19,21 @@ pub(super) fn int(numbers: &[i64]) -> Vec<Value> {
     numbers.iter().copied().map(Value::Integer).collect()
 }
 
+fn subject_of(workload: Workload, figure: Figure) -> Subject {
+    Subject {
+        name: "e".to_owned(),
+        title: "A title".to_owned(),
+        about: String::new(),
+        workload,
+        figure,
+        asks: None,
+        also: Vec::new(),
+        objective: None,
+        published: Vec::new(),
+        threshold: 0.05,
+    }
+}
+
 /// A plan of three rounds with every point of the axes for each system, and the reference.
 pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes: Axes) -> Plan {
     let timing = Timing { warmup_s: 0.0, measure_s: 2.0, timeout_s: 30.0 };
@@ -47,17 +62,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
     references.sort();
     references.dedup();
     scenarios.extend(references);
-    let subject = Subject {
-        name: "e".to_owned(),
-        title: "A title".to_owned(),
-        about: String::new(),
-        workload,
-        figure,
-        also: Vec::new(),
-        objective: None,
-        published: Vec::new(),
-        threshold: 0.05,
-    };
+    let subject = subject_of(workload, figure);
     let setup = Setup {
         subject,
         form: Form::Quick,
@@ -69,6 +74,8 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         repeats: None,
         ask: None,
         defaults: BTreeMap::new(),
+        alike: BTreeMap::new(),
+        from_file: false,
     };
     let planned = Planned { setup, scenarios: scenarios.clone(), apply: BTreeMap::new(), search: None };
     let twin = scenarios.iter().find(|s| is_reference(&s.system)).map(|s| (s.clone(), true));

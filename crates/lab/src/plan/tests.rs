@@ -8,7 +8,7 @@ use systems::{Home, Source};
 use super::*;
 use crate::experiment::grid::Overrides;
 use crate::experiment::tests::{experiment, home, planned, text};
-use crate::experiment::{Experiment, list};
+use crate::experiment::{Asks, Experiment, list};
 
 const GRID: &str = "[[quick.grid]]\nsize = [1, 2]\nbuffer = [1460, 8192]\nmode = [\"a\", \"b\"]\n";
 
@@ -153,6 +153,29 @@ fn the_ready_made_experiments_can_be_planned() {
     }
     for (_, experiment) in all {
         experiment.unwrap().check(&catalog).unwrap();
+    }
+}
+
+#[test]
+fn each_ready_made_experiment_asks_a_question_that_both_of_its_forms_can_answer() {
+    let catalog = Catalog::load(checkout());
+    for (name, experiment) in list(&[Home::named(checkout())]) {
+        let experiment = experiment.unwrap();
+        for form in [Form::Quick, Form::Full] {
+            let request = Request { experiment: experiment.clone(), form, overrides: Overrides::default() };
+            let plan = plan(&[request], &catalog, &BTreeMap::new(), 1).unwrap();
+            let planned = &plan.experiments[0];
+            let answers = match planned.asks.as_ref().unwrap_or_else(|| panic!("{name} has no `asks`")) {
+                Asks::Systems => planned
+                    .scenarios
+                    .iter()
+                    .any(|s| s.system != planned.scenarios[0].system && !is_reference(&s.system)),
+                Asks::Knob(knob) => {
+                    planned.axes.iter().any(|axis| axis.knob == *knob && axis.values.len() > 1)
+                }
+            };
+            assert!(answers, "{name} ({form:?}) asks about {:?}", planned.asks);
+        }
     }
 }
 

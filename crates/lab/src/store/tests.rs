@@ -19,6 +19,7 @@ fn header(trials: u32) -> RunHeader {
         about: String::new(),
         workload,
         figure: Figure::RequestsPerS,
+        asks: None,
         also: Vec::new(),
         objective: None,
         published: Vec::new(),
@@ -35,6 +36,8 @@ fn header(trials: u32) -> RunHeader {
         repeats: None,
         ask: None,
         defaults: Default::default(),
+        alike: Default::default(),
+        from_file: false,
     };
     let planned = Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None };
     let scenario = Scenario::new("e", "s", workload, Default::default()).unwrap();

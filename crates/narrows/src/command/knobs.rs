@@ -92,6 +92,7 @@ impl TypedKnob {
             workloads: Vec::new(),
             effect: None,
             amount: false,
+            alike: None,
         }
     }
 }
@@ -263,6 +264,7 @@ mod tests {
             workloads: Vec::new(),
             effect: None,
             amount: false,
+            alike: None,
         };
         let size = knob(Kind::Size, integers(&[1460, 8192]));
         for (text, expected) in [

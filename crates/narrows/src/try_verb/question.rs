@@ -284,6 +284,7 @@ impl Args {
             about: String::new(),
             workload,
             figure,
+            asks: None,
             also: also.to_vec(),
             objective: self.slo.clone(),
             published: Vec::new(),

@@ -257,6 +257,7 @@ impl Question<'_> {
             about: String::new(),
             workload: target.workload,
             figure: *figure,
+            asks: None,
             also: also.to_vec(),
             objective: self.args.limits.slo.clone().filter(|_| figures.contains(&Figure::MaxRate)),
             published: Vec::new(),

@@ -1,107 +1,22 @@
-//! Claims as sentences, with the counts that explain them; where there is no claim, why.
+//! Each claim as a sentence, and the counts that explain it.
 
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
 use lab::findings::{
-    Behind, By, Claim, Comparison, Estimate, ExperimentFindings, FailedTrials, Interaction, Ratio, Silence,
-    Unit, Withheld, is_hardly_measured,
+    Behind, By, Claim, Comparison, Estimate, ExperimentFindings, Interaction, Ratio, Unit, Withheld,
+    is_hardly_measured,
 };
 use stats::Verdict;
-use systems::said;
 use systems::work::Purpose;
 
-use super::missing::{missing, of_all};
+use super::missing::{missing, unanswered};
 use super::options::Asked;
 use super::reasons::counts;
-use super::tuned;
 use super::verdicts::FAR;
 use crate::number::{chosen_percent, interval, interval_in_hundredths, several, show, times};
 
 /// A longer window is worth trying below this length, seconds.
 const SHORT_S: f64 = 1.0;
-
-/// A sentence for each claim with its reason, in the findings' order. The first is the headline. Of a search, its answer and
-/// what stands below it.
-pub fn headlines(e: &ExperimentFindings) -> Vec<String> {
-    if let Some(found) = &e.tuned {
-        return std::iter::once(tuned::answer(e, found)).chain(tuned::below(e, found)).collect();
-    }
-    let wording = Wording { e };
-    let claims = e.claims.iter().map(|claim| with_reason(wording.sentence(claim), wording.reason(claim)));
-    failing(e).into_iter().chain(claims).collect()
-}
-
-/// The scenarios of which every trial failed while others were measured, with the first reason.
-fn failing(e: &ExperimentFindings) -> Option<String> {
-    let systems = || e.estimates.iter().filter(|estimate| !estimate.is_reference());
-    let failing: Vec<String> = systems()
-        .filter(|estimate| estimate.trials == 0 && estimate.failed > 0)
-        .map(|estimate| e.label(&estimate.scenario))
-        .collect();
-    let first = e.failures.iter().find(|failure| failing.first() == Some(&failure.scenario))?;
-    systems().any(|estimate| estimate.trials > 0).then(|| {
-        let fails = if failing.len() == 1 { "fails" } else { "fail" };
-        format!("{} {fails} in every trial: {}", list(&failing), first_line(first))
-    })
-}
-
-/// Why trials failed, and the line of the system's output that tells it.
-pub(crate) fn first_line(failure: &FailedTrials) -> String {
-    let said = said(&failure.output).map_or_else(String::new, |line| format!("; it said: {line}"));
-    format!("{}{said}", failure.reason)
-}
-
-/// The headline, or why there is none.
-pub fn answer(e: &ExperimentFindings) -> String {
-    let (sentence, reason) = answer_and_reason(e);
-    with_reason(sentence, reason)
-}
-
-/// The headline without its reason, or why there is none; and the reason.
-pub(crate) fn answer_and_reason(e: &ExperimentFindings) -> (String, Option<String>) {
-    if let Some(found) = &e.tuned {
-        return (tuned::answer(e, found), None);
-    }
-    let wording = Wording { e };
-    let (sentence, reason) = match e.claims.first() {
-        Some(claim) => (wording.sentence(claim), wording.reason(claim)),
-        None => match (e.silence(), &e.base) {
-            (Some(Silence::OneScenario), Some(base)) => (wording.alone(&base.scenario.system), None),
-            (Some(Silence::NoRatio), _) => (format!("nothing can be compared: {}", of_all(e)), None),
-            (Some(why), _) => (silence(why).to_owned(), None),
-            (None, _) => (String::new(), None),
-        },
-    };
-    match failing(e) {
-        Some(failing) => (format!("{failing}. {sentence}"), reason),
-        None => (sentence, reason),
-    }
-}
-
-fn with_reason(sentence: String, reason: Option<String>) -> String {
-    match reason {
-        Some(reason) => format!("{sentence}: {reason}"),
-        None => sentence,
-    }
-}
-
-/// Why there is no claim.
-fn silence(why: Silence) -> &'static str {
-    match why {
-        Silence::NotYet => "nothing to compare yet",
-        Silence::NoSystem => "there is nothing to compare: no system ran but the reference",
-        Silence::NothingMeasured => "nothing was measured: every trial of every system failed",
-        Silence::OneScenario => "there is nothing to compare: one system at one point",
-        Silence::NothingCounted => {
-            "nothing was counted: the kernel gives no such counts here; see `narrows doctor`"
-        }
-        Silence::UnequalWork => "nothing is compared: the systems answer differently",
-        Silence::NothingComparable => "there is nothing to compare: no two rows differ in one thing only",
-        Silence::TooFewRounds => "too few rounds: a comparison takes three",
-        Silence::NoRatio => "nothing can be compared",
-        Silence::NothingStandsOut => "nothing stands out",
-    }
-}
 
 /// A figure in words, with the operation or the time that it is for.
 pub(crate) fn quantity(figure: Figure) -> &'static str {
@@ -136,15 +51,15 @@ fn figure_in_words(e: &ExperimentFindings) -> Option<String> {
 }
 
 /// An experiment, whose estimates the claims refer to.
-struct Wording<'a> {
-    e: &'a ExperimentFindings,
+pub(super) struct Wording<'a> {
+    pub e: &'a ExperimentFindings,
 }
 
 impl Wording<'_> {
-    fn sentence(&self, claim: &Claim) -> String {
+    pub fn sentence(&self, claim: &Claim) -> String {
         match claim {
-            Claim::Knob { comparison, narrow, default, ties, .. } => {
-                self.knob(comparison, *narrow, *default, ties)
+            Claim::Knob { comparison, narrow, default, equal, ties, .. } => {
+                self.knob(comparison, *narrow, *default, [equal, ties])
             }
             Claim::Cliff { comparison, .. } => {
                 format!(
@@ -156,8 +71,13 @@ impl Wording<'_> {
                     self.context(comparison)
                 )
             }
-            Claim::Systems { comparison, ties, rest, unequal, .. } => {
-                self.systems(comparison, ties, rest, *unequal)
+            Claim::Systems { comparison, equal, ties, rest, alike, unequal, .. } => {
+                let leads = self.systems(comparison, [equal, ties], rest, *unequal);
+                if *alike {
+                    format!("{}{leads}", self.like_settings(comparison, [equal, ties], rest))
+                } else {
+                    leads
+                }
             }
             Claim::NoDifference { by, threshold, against, default } => {
                 let within = chosen_percent(*threshold);
@@ -178,11 +98,29 @@ impl Wording<'_> {
                 self.undecided(comparison, *default, *equal, *of)
             }
             Claim::DependsOn { knob, interaction } => depends_on(knob, interaction),
+            Claim::Unanswered { asks } => unanswered(self.e, asks),
         }
     }
 
+    /// The settings that make systems work alike, where they are not the defaults: `with ibrowse at pipelining 1, `.
+    fn like_settings(&self, c: &Comparison, others: [&[usize]; 2], rest: &[Behind]) -> String {
+        let rest = rest.iter().map(|behind| behind.scenario);
+        let all =
+            [c.scenario, c.against].into_iter().chain(others.into_iter().flatten().copied()).chain(rest);
+        let changed = |at: usize| {
+            let scenario = &self.estimate(at)?.scenario;
+            let (alike, defaults) =
+                (self.e.alike.get(&scenario.system)?, self.e.defaults.get(&scenario.system)?);
+            let changed = alike.iter().filter(|(knob, value)| defaults.get(*knob) != Some(*value));
+            let changed: Vec<String> = changed.map(|(knob, value)| format!("{knob} {value}")).collect();
+            (!changed.is_empty()).then(|| format!("{} at {}", scenario.system, list(&changed)))
+        };
+        let changed: Vec<String> = all.filter_map(changed).collect();
+        if changed.is_empty() { "at like settings ".to_owned() } else { format!("with {}, ", list(&changed)) }
+    }
+
     /// The figure and the cost of a system that runs alone.
-    fn alone(&self, system: &str) -> String {
+    pub fn alone(&self, system: &str) -> String {
         let Some(e) = self.e.estimates.iter().find(|e| e.scenario.system == system) else {
             return String::new();
         };
@@ -227,7 +165,7 @@ impl Wording<'_> {
     }
 
     /// What to set a knob to, and what that brings.
-    fn knob(&self, c: &Comparison, narrow: bool, default: bool, ties: &[usize]) -> String {
+    fn knob(&self, c: &Comparison, narrow: bool, default: bool, ties: [&[usize]; 2]) -> String {
         let knob = quoted(&c.by);
         let (name, baseline) = (self.name(&c.by, c.scenario), self.baseline(&c.by, c.against, default));
         let (ratio, context) = (upwards(c), self.context(c));
@@ -254,8 +192,8 @@ impl Wording<'_> {
     }
 
     /// Which system leads, by how much, and who follows.
-    fn systems(&self, c: &Comparison, ties: &[usize], rest: &[Behind], unequal: bool) -> String {
-        let name = |index: usize| self.name(&By::System, index);
+    fn systems(&self, c: &Comparison, ties: [&[usize]; 2], rest: &[Behind], unequal: bool) -> String {
+        let name = |index: usize| self.with_unlike(index);
         let work = if unequal { ", whose work is not the same" } else { "" };
         let [faster, _, fast] = self.words();
         let ties = self.as_good(&By::System, ties, fast);
@@ -275,10 +213,54 @@ impl Wording<'_> {
         format!("{} leads: it is {}{ties} ({})", name(c.scenario), list(&behind), self.context(c))
     }
 
-    /// The values or systems that may be as good as the one that is claimed to be the best.
-    fn as_good(&self, by: &By, ties: &[usize], good: &str) -> String {
-        let names: Vec<String> = ties.iter().map(|index| self.name(by, *index)).collect();
-        if names.is_empty() { String::new() } else { format!("; {} may be as {good}", list(&names)) }
+    /// Which other systems lead at other points: `at keep_alive false libuv leads`. None if there are none.
+    pub fn elsewhere(&self, claim: &Claim) -> Option<String> {
+        let Claim::Systems { elsewhere: leaders, .. } = claim else { return None };
+        let mut places: Vec<(String, Vec<usize>)> = Vec::new();
+        for at in leaders {
+            let name = self.with_unlike(*at);
+            match places.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, points)) => points.push(*at),
+                None => places.push((name, vec![*at])),
+            }
+        }
+        let place = |(name, points): &(String, Vec<usize>)| match points[..] {
+            [only] => format!("at {} {name}", self.work(only)),
+            _ => format!("at {} other points {name}", points.len()),
+        };
+        let places: Vec<String> = places.iter().map(place).collect();
+        let leads = if places.len() == 1 { "leads" } else { "lead" };
+        (!places.is_empty()).then(|| format!("{} {leads}", list(&places)))
+    }
+
+    /// The point of the work of a scenario, as far as it differs between rows.
+    fn work(&self, at: usize) -> String {
+        let point = self.estimate(at).map(|estimate| &estimate.scenario.point);
+        let varied = self.e.axes.iter().filter(|axis| axis.values.len() > 1 && axis.workload);
+        let value = |axis: &Axis| Some(format!("{} {}", axis.knob, axis.show(point?.get(&axis.knob)?)));
+        varied.filter_map(value).collect::<Vec<String>>().join(", ")
+    }
+
+    /// The values or systems that are shown to be as good as the one that is claimed to be the best, and those that may be.
+    fn as_good(&self, by: &By, [equal, ties]: [&[usize]; 2], good: &str) -> String {
+        let name = |index: &usize| {
+            if by.knob().is_some() { self.name(by, *index) } else { self.with_unlike(*index) }
+        };
+        let [equal, ties] = [equal, ties].map(|all| all.iter().map(name).collect::<Vec<String>>());
+        let is = if equal.len() == 1 { "is" } else { "are" };
+        let within = chosen_percent(self.e.threshold);
+        let shown =
+            [(&equal, format!("{is} as {good} within {within}")), (&ties, format!("may be as {good}"))];
+        let shown = shown.into_iter().filter(|(names, _)| !names.is_empty());
+        shown.map(|(names, said)| format!("; {} {said}", list(names))).collect()
+    }
+
+    /// A system, with the settings that make it work otherwise than systems without such knobs: `ibrowse (pipelining 10)`.
+    fn with_unlike(&self, at: usize) -> String {
+        let name = self.name(&By::System, at);
+        let unlike = self.estimate(at).into_iter().flat_map(|of| self.e.unlike(&of.scenario));
+        let unlike: Vec<String> = unlike.map(|(knob, value)| format!("{knob} {value}")).collect();
+        if unlike.is_empty() { name } else { format!("{name} ({})", unlike.join(", ")) }
     }
 
     fn undecided(&self, c: &Comparison, default: bool, equal: usize, of: usize) -> String {
@@ -361,12 +343,17 @@ impl Wording<'_> {
                     .to_owned()
             }
             Withheld::ShortWindow => {
-                "the windows have too few answers on each connection: measure for longer with -d (measure_s)".to_owned()
+                let longer = Asked::of(self.e).either("-d", "measure_s");
+                format!("the windows have too few answers on each connection: measure for longer ({longer})")
             }
             Withheld::Drift => {
                 let warmup_s = (4.0 * self.e.timing.warmup_s).clamp(5.0, 60.0).ceil();
                 let names = names(|estimate| estimate.drift.is_some());
-                format!("the speed of {names} still changed in the windows: use --warmup {warmup_s}s (warmup_s)")
+                let warmup = match Asked::of(self.e) {
+                    Asked::Typed => format!("--warmup {warmup_s}s"),
+                    Asked::File => format!("warmup_s = {warmup_s}"),
+                };
+                format!("the speed of {names} still changed in the windows: use {warmup}")
             }
             Withheld::Overdriven => {
                 "the rate is too near what the slower one reaches: use a lower --rate".to_owned()
@@ -404,7 +391,7 @@ impl Wording<'_> {
     }
 
     /// The counts that explain a claim. None if there are none.
-    fn reason(&self, claim: &Claim) -> Option<String> {
+    pub fn reason(&self, claim: &Claim) -> Option<String> {
         let (Claim::Knob { reasons, .. } | Claim::Cliff { reasons, .. } | Claim::Systems { reasons, .. }) =
             claim
         else {

@@ -1,5 +1,6 @@
 //! Why a figure is not compared, as a sentence with what to do.
 
+use lab::experiment::Asks;
 use lab::findings::{Comparison, Estimate, ExperimentFindings, Missing};
 
 use super::doubts::{self, evidence};
@@ -47,6 +48,35 @@ pub fn without_ratio(e: &ExperimentFindings, c: &Comparison) -> String {
     let both = [c.scenario, c.against].map(|at| &e.estimates[at]);
     let why = both.into_iter().find_map(|of| Some(missing(e, of, &of.missing(&e.setup)?)));
     why.unwrap_or_else(|| "the two have fewer than three rounds in common".to_owned())
+}
+
+/// Why what the experiment asks about is not compared.
+pub(super) fn unanswered(e: &ExperimentFindings, asks: &Asks) -> String {
+    let of_asked = |c: &&Comparison| c.by.knob() == asks.knob();
+    let comparisons: Vec<&Comparison> = e.comparisons.iter().filter(of_asked).collect();
+    let without = comparisons.iter().find(|c| c.ratio.is_none()).map(|c| without_ratio(e, c));
+    let ran = e.estimates.iter().filter(|of| !of.is_reference()).map(|of| of.scenario.system.as_str());
+    let mut ran: Vec<&str> = ran.collect();
+    ran.dedup();
+    let Some(knob) = asks.knob() else {
+        return match (&ran[..], without) {
+            ([only], _) => format!("no systems are compared: only {only} takes part"),
+            (_, Some(why)) => format!("the systems cannot be compared: {why}"),
+            (_, None) => "no systems are compared: no two of them ran at the same point".to_owned(),
+        };
+    };
+    let axis = e.axes.iter().find(|axis| axis.knob == knob);
+    match (axis.map(|axis| (axis, &axis.values[..])), without) {
+        (Some((axis, [value])), _) => {
+            format!("`{knob}` is not compared: it is {} everywhere", axis.show(value))
+        }
+        (_, Some(why)) => format!("`{knob}` cannot be compared: {why}"),
+        _ if comparisons.is_empty() => format!("`{knob}` is not compared: no two rows differ only in it"),
+        // Only of knobs that set the work is no claim made although they are compared.
+        _ => {
+            format!("`{knob}` has no cliff: no step is shown to cost more than the additional work explains")
+        }
+    }
 }
 
 /// Why the comparisons without a ratio have none: some of the scenarios that have no figure to compare.

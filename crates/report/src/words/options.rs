@@ -12,9 +12,9 @@ pub enum Asked {
 }
 
 impl Asked {
-    /// Of an experiment. `try` and `tune` make those with a base.
+    /// Of an experiment. `try` and `tune` make those with a base that no file has.
     pub fn of(e: &ExperimentFindings) -> Self {
-        if e.base.is_some() { Self::Typed } else { Self::File }
+        if e.base.is_some() && !e.from_file { Self::Typed } else { Self::File }
     }
 
     /// One of two remedies.

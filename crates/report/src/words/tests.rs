@@ -1,16 +1,17 @@
 //! Sentences that the snapshots of the program have no run for.
 
 use lab::doubt::Evidence;
-use lab::experiment::Figure;
+use lab::experiment::{Asks, Figure};
 use lab::findings::{
-    Behind, By, Claim, Comparison, Counted, ExperimentFindings, FailedTrials, Findings, Ratio, Reason,
-    Silence, Withheld,
+    Behind, By, Claim, Comparison, Counted, ExperimentFindings, FailedTrials, Findings, Interaction, Ratio,
+    Reason, Silence, Withheld,
 };
 use lab::plan::Base;
 use stats::Verdict;
+use systems::Value;
 
 use super::verdicts::verdict;
-use super::{Advice, advice_on_trial, answer, headlines};
+use super::{Advice, advice_on_trial, answer, headlines, second};
 use crate::brief::verdicts;
 use crate::made_up::{found, rule};
 
@@ -49,6 +50,7 @@ fn ties_lower_bounds_and_counts_are_said() {
         comparison: comparison(by, Verdict::Faster),
         narrow: false,
         default: true,
+        equal: vec![0],
         ties: vec![0, 1],
         reasons: vec![
             counts(Counted::SystemCalls, 2.0, 8.0),
@@ -57,7 +59,8 @@ fn ties_lower_bounds_and_counts_are_said() {
     };
     assert_eq!(
         said(claim),
-        "`pool_size`: set it to 16, which is at least 2.0x [1.2, 3.2] faster than 8, the default; 8 and 16 may be as good (fast; 4 rounds): \
+        "`pool_size`: set it to 16, which is at least 2.0x [1.2, 3.2] faster than 8, the default; 8 is as good within 5 %; 8 and 16 \
+         may be as good (fast; 4 rounds): \
          2.0 system calls a request against 8.0; 1,000 instructions a request against 25,000"
     );
     let slower = Claim::Knob {
@@ -68,6 +71,7 @@ fn ties_lower_bounds_and_counts_are_said() {
         },
         narrow: true,
         default: true,
+        equal: Vec::new(),
         ties: Vec::new(),
         reasons: Vec::new(),
     };
@@ -86,11 +90,20 @@ fn systems_of_unequal_work_are_said_to_be() {
         Behind { scenario: 3, ratio: ratio(1.5) },
         Behind { scenario: 3, ratio: ratio(0.5) },
     ];
-    let claim = Claim::Systems { comparison, ties: vec![2], rest, unequal: true, reasons: Vec::new() };
+    let claim = Claim::Systems {
+        comparison,
+        equal: vec![3],
+        ties: vec![2],
+        rest,
+        elsewhere: vec![],
+        alike: false,
+        unequal: true,
+        reasons: Vec::new(),
+    };
     assert_eq!(
         said(claim),
         "fast leads: it is at least 2.0x [1.2, 3.2] faster than slow, whose work is not the same, 4.0x [5.5, 50.0] than fast, \
-         at least 1.50x than slow and ahead of slow; slow may be as fast (pool_size 8; 4 rounds)"
+         at least 1.50x than slow and ahead of slow; slow is as fast within 5 %; slow may be as fast (pool_size 8; 4 rounds)"
     );
 }
 
@@ -155,8 +168,11 @@ fn a_claim_about_what_is_not_there_is_no_panic() {
     let far = Comparison { scenario: 99, against: 98, ..comparison(By::System, Verdict::Faster) };
     e.claims = vec![Claim::Systems {
         comparison: far,
+        equal: vec![96],
         ties: vec![97],
         rest: Vec::new(),
+        elsewhere: vec![95],
+        alike: true,
         unequal: false,
         reasons: Vec::new(),
     }];
@@ -213,6 +229,7 @@ fn a_cost_has_one_direction() {
         comparison,
         narrow: false,
         default: true,
+        equal: Vec::new(),
         ties: Vec::new(),
         reasons: Vec::new(),
     };
@@ -226,8 +243,11 @@ fn a_cost_has_one_direction() {
     );
     let systems = Claim::Systems {
         comparison: Comparison { scenario: 0, against: 2, ..sure(By::System, Verdict::Faster, twice) },
+        equal: Vec::new(),
         ties: Vec::new(),
         rest: vec![Behind { scenario: 1, ratio: Some(Ratio { estimate: 4.0, low: 3.5, high: 5.0 }) }],
+        elsewhere: Vec::new(),
+        alike: false,
         unequal: false,
         reasons: Vec::new(),
     };
@@ -265,9 +285,114 @@ fn what_fails_in_every_trial_is_said_first() {
     let first = "fast pool_size=16 fails in every trial: it ended with exit code 134; it said: FATAL ERROR: heap \
                  limit. `pool_size` makes no difference";
     assert!(words.starts_with(first), "{words}");
+    // A name stays as it is, and words begin with a capital letter.
+    let systems = Comparison { scenario: 0, against: 2, ..comparison(By::System, Verdict::Faster) };
+    let undecided = Comparison { verdict: Verdict::Undecided { more_rounds: None }, ..systems.clone() };
+    for (claims, second) in [
+        (vec![leads(systems, false)], ". fast leads: "),
+        (
+            vec![Claim::Undecided { comparison: undecided, default: false, equal: 0, of: 1 }],
+            ". The systems are undecided: ",
+        ),
+        (vec![], ". Nothing stands out"),
+    ] {
+        e.claims = claims;
+        assert!(answer(&e).contains(&format!("heap limit{second}")), "{}", answer(&e));
+    }
     // Where nothing works, that is the answer itself.
     e.estimates.iter_mut().for_each(|estimate| estimate.trials = 0);
     assert!(!answer(&e).contains("in every trial: it ended"), "{}", answer(&e));
+}
+
+/// The claim that this comparison's first system leads, and nothing else.
+fn leads(comparison: Comparison, alike: bool) -> Claim {
+    let (equal, ties, rest, elsewhere, reasons) = Default::default();
+    Claim::Systems { comparison, equal, ties, rest, elsewhere, alike, unequal: false, reasons }
+}
+
+#[test]
+fn what_was_asked_comes_first_and_below_it_what_makes_it_no_answer_for_all_points() {
+    let mut e = run();
+    e.setup.subject.asks = Some(Asks::Systems);
+    e.setup.defaults = [("fast".to_owned(), [("pipelining".to_owned(), Value::Integer(10))].into())].into();
+    e.setup.alike = [("fast".to_owned(), [("pipelining".to_owned(), Value::Integer(1))].into())].into();
+    let lead =
+        Comparison { scenario: 0, against: 2, at_least: false, ..comparison(By::System, Verdict::Faster) };
+    let like = |at: usize, value: i64, e: &mut ExperimentFindings| {
+        e.estimates[at].scenario.point.insert("pipelining".to_owned(), Value::Integer(value))
+    };
+    like(1, 1, &mut e);
+    let alike = Comparison { scenario: 3, against: 1, ..lead.clone() };
+    let knob =
+        Comparison { at_least: false, ..comparison(By::Knob("pool_size".to_owned()), Verdict::Faster) };
+    let knob = Claim::Knob {
+        comparison: knob,
+        narrow: true,
+        default: false,
+        equal: Vec::new(),
+        ties: Vec::new(),
+        reasons: Vec::new(),
+    };
+    let depends = |knob: &str, least: f64| {
+        let at = |value: &str, ratio: f64| (value.to_owned(), ratio);
+        let [value, against] = ["16", "8"].map(str::to_owned);
+        let ratio = Ratio { estimate: 2.0, low: 1.5, high: 3.0 };
+        let (most, least) = (at("1", 2.0), at("2", least));
+        let interaction = Interaction { knob: "rate".to_owned(), value, against, most, least, ratio };
+        Claim::DependsOn { knob: knob.to_owned(), interaction }
+    };
+    e.claims = vec![leads(lead, false), leads(alike, true), knob, depends("pool_size", 1.0)];
+    assert_eq!(
+        answer(&e),
+        "fast (pipelining 10) leads: it is 2.0x [1.2, 3.2] faster than slow (pool_size 8; 4 rounds)"
+    );
+    let of_knob = "`pool_size` is the narrow place: set it to 16, which is 2.0x [1.2, 3.2] faster than 8 (fast; 4 rounds)";
+    let of_like_settings = "with fast at pipelining 1, slow leads: it is 2.0x [1.2, 3.2] faster than fast (pool_size 16; 4 rounds)";
+    assert_eq!(second(&e), [of_like_settings, of_knob]);
+    // An effect that is there at one value only is no advice for the other.
+    e.setup.subject.asks = Some(Asks::Knob("pool_size".to_owned()));
+    e.claims = vec![e.claims.remove(2), depends("pool_size", 1.01), e.claims.remove(0)];
+    let on = "what `pool_size` does depends on `rate`: 16 against 8 is 2.00x as fast at 1, and 1.01x at 2";
+    assert_eq!(second(&e)[0], on);
+    e.claims[1] = depends("pool_size", 1.2);
+    assert!(second(&e)[0].starts_with("fast (pipelining 10) leads"), "{:?}", second(&e));
+    // A comparison of commands has no question of its own.
+    e.setup.subject.asks = None;
+    assert_eq!(second(&e), [""; 0]);
+    // A leader at one point is no leader at all.
+    let systems = Comparison { scenario: 0, against: 2, ..comparison(By::System, Verdict::Faster) };
+    for (leaders, said) in [
+        (vec![3], "at pool_size 16 slow leads"),
+        (vec![2, 3, 1], "at 2 other points slow and at pool_size 16 fast lead"),
+    ] {
+        let mut claim = leads(systems.clone(), false);
+        let Claim::Systems { elsewhere, .. } = &mut claim else { unreachable!() };
+        *elsewhere = leaders;
+        e.claims = vec![claim];
+        assert_eq!(second(&e), [said]);
+        assert!(headlines(&e)[0].ends_with(&format!("4 rounds). A{}", &said[1..])), "{:?}", headlines(&e));
+    }
+}
+
+#[test]
+fn a_question_without_an_answer_is_said_to_have_none() {
+    let unanswered = |e: &ExperimentFindings, asks: Asks| {
+        let mut e = e.clone();
+        e.claims = vec![Claim::Unanswered { asks }];
+        answer(&e)
+    };
+    let knob = |name: &str| Asks::Knob(name.to_owned());
+    let alone = found(&["fast"], &[("pool_size", &[8, 16]), ("pools", &[1])], &[rule("fast", &[], 2.0)]);
+    assert_eq!(unanswered(&alone, Asks::Systems), "no systems are compared: only fast takes part");
+    assert_eq!(unanswered(&alone, knob("pools")), "`pools` is not compared: it is 1 everywhere");
+    assert_eq!(unanswered(&alone, knob("x")), "`x` is not compared: no two rows differ only in it");
+    let mut e = run();
+    e.comparisons.iter_mut().filter(|c| c.by == By::System).for_each(|c| c.ratio = None);
+    let why = "the systems cannot be compared: the two have fewer than three rounds in common";
+    assert_eq!(unanswered(&e, Asks::Systems), why);
+    e.comparisons.retain(|c| c.by != By::System);
+    let apart = "no systems are compared: no two of them ran at the same point";
+    assert_eq!(unanswered(&e, Asks::Systems), apart);
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn knob(kind: Kind) -> Knob {
         workloads: vec![Workload::Upload],
         effect: None,
         amount: false,
+        alike: None,
     }
 }
 

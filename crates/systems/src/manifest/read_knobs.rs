@@ -59,6 +59,7 @@ impl Reader<'_> {
             workloads: self.knob_workloads(raw.workloads.as_ref(), system)?,
             effect: raw.effect.clone(),
             amount: raw.amount,
+            alike: None,
         };
         if let (Some(min), Some(max), Some(raw_max)) = (knob.min, knob.max, &raw.max)
             && min > max
@@ -83,7 +84,8 @@ impl Reader<'_> {
             return self.wrong(values[double].0.clone(), "this value is listed twice", "remove one");
         }
         let default = check(raw.default.span(), &self.value(&raw.default)?)?;
-        Ok(Knob { default, values: checked, ..knob })
+        let alike = raw.alike.as_ref().map(|value| check(value.span(), &self.value(value)?)).transpose()?;
+        Ok(Knob { default, values: checked, alike, ..knob })
     }
 
     fn knob_workloads(
@@ -130,6 +132,7 @@ impl Reader<'_> {
             workloads: Vec::new(),
             effect: None,
             amount: false,
+            alike: None,
         };
         match unbounded.check(&self.value(raw)?) {
             Ok(Value::Integer(number)) => Ok(Some(number)),

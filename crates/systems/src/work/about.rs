@@ -173,5 +173,6 @@ fn knob(workload: Workload, kind: Kind, values: Vec<Value>, about: &str) -> Knob
         workloads: vec![workload],
         effect: None,
         amount: false,
+        alike: None,
     }
 }

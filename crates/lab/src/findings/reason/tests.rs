@@ -115,7 +115,7 @@ fn reasons_in(workload: Workload, times: f64, works: [Effort; 2], cpu_s: [f64; 2
     let [faster, slower] = works;
     let rows =
         [row(workload, faster, cpu_s[0], cpu_s[0]), row(workload, slower, cpu_s[1], cpu_s[0] * times_more)];
-    between(workload, figure, times, &rows[0], &rows[1])
+    between(workload, figure, times, &rows[0], &rows[1], &[])
 }
 
 /// A row of one connection, which uses so much CPU time for a unit of work, and so much time on the clock.
@@ -217,7 +217,7 @@ fn what_waits_explains_only_time_that_no_cpu_explains() {
         scenario: Scenario::new("e", "a", Workload::Requests, Point::new()).expect("work"),
         ..row(Workload::Requests, resent(x), 1e-6, 1e-6 + x * 1e-5)
     });
-    assert_eq!(between(Workload::Requests, Figure::RequestsPerS, 100.0, &rows[0], &rows[1]), []);
+    assert_eq!(between(Workload::Requests, Figure::RequestsPerS, 100.0, &rows[0], &rows[1], &[]), []);
 }
 
 #[test]
@@ -280,6 +280,23 @@ fn signatures_come_first_and_symptoms_last() {
         (30.0, opened(Some(0.4), 1.0, 0.0), opened(Some(1.0), 1.0, 0.0), vec![]),
     ] {
         assert_eq!(explained(times, faster, slower), explains, "{times} {faster:?} {slower:?}");
+    }
+}
+
+#[test]
+fn a_symptom_that_another_slow_one_does_not_show_is_no_reason() {
+    let full = |x: f64, time_us: f64| {
+        let sent = Sent { window_limited: Some(x), ..Sent::default() };
+        let work = Effort { tcp_in: Some(sent), ..Effort::default() };
+        row(Workload::Requests, work, 1e-6, time_us / 1e6)
+    };
+    let (quick, slow) = (full(0.1, 1.0), full(0.7, 3.0));
+    for (slowest, named) in [(0.9, true), (0.2, true), (0.1, false), (0.0, false)] {
+        let slowest = full(slowest, 10.0);
+        let reasons =
+            between(Workload::Requests, Figure::RequestsPerS, 3.0, &quick, &slow, &[&slow, &slowest]);
+        let found = reasons.iter().any(|reason| reason.counted == Kind::WindowLimitedIn);
+        assert_eq!(found, named, "{slowest:?}");
     }
 }
 
@@ -364,7 +381,7 @@ fn an_idle_server_whose_answers_wait_for_an_acknowledgement_is_told_so() {
         (answers(44.0, calls(9.0), 200e-6), false),       // nobody looked
     ] {
         assert_eq!(is_held_back(&slow), why, "{slow:?}");
-        let reasons = between(Workload::Requests, Figure::RequestsPerS, 88.0, &quick, &slow);
+        let reasons = between(Workload::Requests, Figure::RequestsPerS, 88.0, &quick, &slow, &[]);
         let named = reasons.iter().any(|reason| reason.counted == Kind::HeldBack);
         assert_eq!(named, why, "{reasons:?}");
     }

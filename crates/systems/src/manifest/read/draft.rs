@@ -133,6 +133,7 @@ pub(super) fn raw(knob: Knob) -> RawKnob {
         about: knob.about,
         effect: knob.effect,
         amount: knob.amount,
+        alike: knob.alike.map(value),
         workloads: (!knob.workloads.is_empty())
             .then(|| spanned(knob.workloads.into_iter().map(spanned).collect())),
     }

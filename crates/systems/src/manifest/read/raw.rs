@@ -118,6 +118,7 @@ pub(in crate::manifest) struct RawKnob {
     pub(in crate::manifest) effect: Option<String>,
     #[serde(default)]
     pub(in crate::manifest) amount: bool,
+    pub(in crate::manifest) alike: Option<Spanned<toml::Value>>,
     pub(in crate::manifest) workloads: Option<Spanned<Vec<Spanned<Workload>>>>,
 }
 
