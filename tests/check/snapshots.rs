@@ -13,6 +13,7 @@ use insta::assert_snapshot;
 
 use crate::support::fake::{EXPERIMENT, KNOBS, Lab, rounded, shown};
 use crate::support::home::Home;
+use crate::support::squeezed;
 
 /// What a run prints, and then everything that was found.
 fn whole(lab: &Lab, words: &[&str]) -> String {
@@ -38,6 +39,26 @@ fn a_run_until_all_is_decided() {
 #[test]
 fn a_run_of_too_few_rounds_decides_nothing() {
     assert_snapshot!(whole(&Lab::new(), &["--rounds", "2"]));
+}
+
+/// What many connections take of a system's memory stands on the screen and in the report.
+#[test]
+fn the_memory_for_each_connection_is_said() {
+    let rules = "
+[[rule]]
+system = \"alpha\"
+measured = { connections = 10000, system = { rest_pss_bytes = 8000000 } }
+";
+    let lab = Lab::with(rules);
+    let said = "memory for each of 10000 connections, at most: alpha 3.0 kB [3.0 kB, 3.0 kB] (the peak less the memory at rest)";
+    let [run, brief, details] = [
+        lab.run(&[]).code(0).stdout,
+        lab.narrows(&["report", "last"]).code(0).stdout,
+        lab.narrows(&["report", "last", "--details"]).code(0).stdout,
+    ];
+    for shown in [run, brief, details] {
+        assert!(squeezed(&shown).contains(said), "{shown}");
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod missing;
 mod outlier;
 mod overdriven;
 mod panel;
+mod per_connection;
 mod pivot;
 mod rank;
 mod reason;
@@ -55,6 +56,7 @@ pub use leader::Behind;
 pub use missing::{Missing, SPARE};
 pub use outlier::Outlier;
 pub use panel::Rows;
+pub use per_connection::{MANY_CONNECTIONS, PerConnection};
 pub use reason::{Counted, Reason};
 pub use table::{Cell, Column, FigureTable, Note, Row, Table, TableKind, Unit, column};
 pub use tuned::{

@@ -250,7 +250,7 @@ pub struct Measurement {
     pub time_wait: u64,
     /// The number of ports from which connections to one address can come. 0 if unknown.
     pub ports: u64,
-    /// The limit of open files. 0 if unknown.
+    /// The limit of open files: Narrows' own, or the system's if it is lower. 0 if unknown.
     pub files: u64,
     /// TCP segments that the machine retransmitted in the window.
     pub retransmits: u64,
@@ -315,6 +315,13 @@ pub struct SystemUse {
     /// The share of its cores' time that softirqs took, whatever caused them. Cores that it shares count too.
     #[serde(default)]
     pub softirq_share: Option<f64>,
+    /// Seconds from its start until it was ready. None if its user started it.
+    #[serde(default)]
+    pub ready_s: Option<f64>,
+    /// The proportional set size when it was ready and had answered the check of equal work, bytes. None if its user started
+    /// it.
+    #[serde(default)]
+    pub rest_pss_bytes: Option<u64>,
 }
 
 /// System calls of a server, and the operations that they served.

@@ -12,7 +12,7 @@ use crate::text::{BOLD, DIM, GREEN, Page, RED, YELLOW};
 use crate::words::tuned::{self, Progress};
 use crate::words::{
     Advice, Asked, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, first_line,
-    fixed, generators_in_a_line, headlines, left_out, noise, second,
+    fixed, generators_in_a_line, headlines, left_out, noise, per_connection, second,
 };
 
 /// The most rows and columns of characters of a table on one screen.
@@ -28,7 +28,7 @@ pub fn answers(findings: &Findings, width: usize, colour: bool) -> String {
     let page = Page::new(width, colour);
     let mut out = String::new();
     warnings_of_the_run(&page, &mut out, findings);
-    for e in &findings.experiments {
+    for (index, e) in findings.experiments.iter().enumerate() {
         if e.tuned.is_some() {
             searched(&page, &mut out, e);
             continue;
@@ -36,6 +36,10 @@ pub fn answers(findings: &Findings, width: usize, colour: bool) -> String {
         page.paragraph(&mut out, BOLD, "", &e.name);
         page.paragraph(&mut out, style(e), "  ", &answer(e));
         second(e).iter().for_each(|sentence| page.paragraph(&mut out, "", "  ", sentence));
+        // The figures of an experiment share its trials.
+        if findings.experiments.get(index + 1).is_none_or(|next| next.name != e.name) {
+            memory(&page, &mut out, e);
+        }
     }
     let decided = findings.experiments.iter().any(|e| e.tuned.is_none() && style(e) == GREEN);
     if decided {
@@ -140,8 +144,16 @@ fn compared(page: &Page, out: &mut String, e: &ExperimentFindings, answered: boo
     if let Some(reason) = reason.filter(|_| answered) {
         page.paragraph(out, "", "  ", &format!("why: {reason}"));
     }
+    memory(page, out, e);
     if let Some(noise) = noise(e) {
         page.paragraph(out, DIM, "  ", &noise);
+    }
+}
+
+/// The memory for each connection, where it is known.
+fn memory(page: &Page, out: &mut String, e: &ExperimentFindings) {
+    if let Some(sentence) = per_connection(e) {
+        page.paragraph(out, "", "  ", &sentence);
     }
 }
 

@@ -25,7 +25,7 @@ use crate::launch::Launch;
 use crate::listening::Listening;
 use crate::manifest::Program;
 use crate::output::{LONGEST_LINE, Line, Tail};
-use crate::sample::{Sampler, Whose};
+use crate::sample::{self, Sampler, Whose};
 use crate::tcp;
 use crate::trace;
 use crate::wait::{deadline_in, poll};
@@ -34,6 +34,8 @@ use crate::workload::Role;
 /// A system that was started or found running. Dropping it stops what was started.
 pub struct Running {
     held: Held,
+    /// When it was started or found.
+    began: Instant,
     tail: Tail,
     stdin: Option<ChildStdin>,
     lines: Option<Receiver<Line>>,
@@ -103,6 +105,7 @@ impl Running {
         let manifest = launch.manifest;
         Self {
             held,
+            began: Instant::now(),
             tail,
             stdin,
             lines,
@@ -161,6 +164,21 @@ impl Running {
             (Exit::Code(0), None) if self.outside => None,
             (exit, _) => Some(exit),
         }
+    }
+
+    /// How long ago it was started. `None` if its user started it.
+    pub fn age(&self) -> Option<Duration> {
+        self.is_ours().then(|| self.began.elapsed())
+    }
+
+    /// The sum of its processes' proportional set sizes now, in bytes. `None` if its user started it: what it holds then may be
+    /// from any time.
+    pub fn memory(&self) -> Option<u64> {
+        self.is_ours().then(|| sample::total_pss(&self.whose().members()))
+    }
+
+    fn is_ours(&self) -> bool {
+        matches!(self.held, Held::Ours(_))
     }
 
     /// Starts sampling the resources that its processes use.

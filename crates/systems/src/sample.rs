@@ -253,7 +253,8 @@ impl Threads {
     }
 }
 
-fn total_pss(members: &[u32]) -> u64 {
+/// The sum of these processes' proportional set sizes, in bytes.
+pub(crate) fn total_pss(members: &[u32]) -> u64 {
     members.iter().filter_map(|pid| proc::pss(*pid)).sum()
 }
 

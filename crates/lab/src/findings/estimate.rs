@@ -11,6 +11,7 @@ use super::Detail;
 use super::Rows;
 use super::ceiling;
 use super::effort::Effort;
+use super::per_connection::PerConnection;
 use super::withheld;
 use crate::doubt::{Doubt, Evidence, TrialKind, doubts, explained};
 use crate::experiment::Figure;
@@ -55,6 +56,15 @@ pub struct Estimate {
     pub work: Effort,
     /// The highest proportional set size of any trial, in bytes. None if it could not be read.
     pub peak_memory_bytes: Option<u64>,
+    /// Seconds from the system's start until it was ready, the median over trials. None if that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_s: Option<f64>,
+    /// The proportional set size when the system was ready, in bytes, the median over trials. None if it was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest_memory_bytes: Option<f64>,
+    /// The memory for each of many connections. None if the trials cannot tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_per_connection: Option<PerConnection>,
     /// The highest socket memory in the kernel of any trial, in bytes.
     pub socket_memory_bytes: u64,
     /// Operations under way in the windows of all trials: `successes` + all `errors` + `in_flight`.
@@ -266,10 +276,7 @@ fn estimate(
         let (value, base) = (figure_of(m)?, figure_of(yardstick.get(round)?)?);
         Some(if figure.more_is_better() { (value, base) } else { (base, value) })
     });
-    let mut errors = BTreeMap::new();
-    for (class, count) in all().flat_map(|m| &m.errors).filter(|(_, count)| **count > 0) {
-        *errors.entry(class.clone()).or_insert(0) += count;
-    }
+    let errors = errors(all());
     let (successes, wrong) = (all().map(|m| m.successes).sum::<u64>(), errors.values().sum::<u64>());
     let together = |latency: fn(&Measurement) -> &Latency| Latency::together(all().map(latency));
     let response = together(Measurement::latency);
@@ -294,6 +301,9 @@ fn estimate(
         cpu_share: median(all().filter(|m| m.elapsed_s > 0.0).map(|m| m.system.cpu_s / m.elapsed_s)),
         work: Effort::of(unit, all()),
         peak_memory_bytes: all().map(|m| m.system.peak_pss_bytes).max().filter(|bytes| *bytes > 0),
+        ready_s: median(all().filter_map(|m| m.system.ready_s)),
+        rest_memory_bytes: median(all().filter_map(|m| Some(m.system.rest_pss_bytes? as f64))),
+        memory_per_connection: PerConnection::of(all()),
         socket_memory_bytes: all().map(|m| m.system.socket_memory_bytes).max().unwrap_or(0),
         attempts,
         successes,
@@ -320,6 +330,15 @@ fn estimate(
         doubts: shared_doubts(figure, scenario, trials),
         detail: Detail::of(all(), &response),
     }
+}
+
+/// Failed operations of all trials, by class.
+fn errors<'a>(trials: impl Iterator<Item = &'a Measurement>) -> BTreeMap<String, u64> {
+    let mut errors = BTreeMap::new();
+    for (class, count) in trials.flat_map(|m| &m.errors).filter(|(_, count)| **count > 0) {
+        *errors.entry(class.clone()).or_insert(0) += count;
+    }
+    errors
 }
 
 /// The median over trials of a closed loop of short exchanges. Longer ones have windows that end with them.

@@ -205,6 +205,7 @@ impl Measurement {
         let (system, generator) = (&self.system, &self.generator);
         found.seconds("system.cpu_s", system.cpu_s);
         found.seconds("system.waited_s", system.waited_s.unwrap_or(0.0));
+        found.seconds("system.ready_s", system.ready_s.unwrap_or(0.0));
         found.number("system.softirq_share", system.softirq_share.unwrap_or(0.0), BUSIEST);
         found.seconds("generator.cpu_s", generator.cpu_s);
         found.number("generator.busiest_core", generator.busiest_core, BUSIEST);
@@ -223,6 +224,7 @@ impl Measurement {
             ("system.peak_pss_bytes", system.peak_pss_bytes),
             ("system.peak_rss_bytes", system.peak_rss_bytes),
             ("system.context_switches", system.context_switches),
+            ("system.rest_pss_bytes", system.rest_pss_bytes.unwrap_or(0)),
             ("system.socket_memory_bytes", system.socket_memory_bytes),
             ("system.page_faults", system.page_faults.unwrap_or(0)),
         ];

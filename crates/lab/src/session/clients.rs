@@ -41,6 +41,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
         DriverLine::Ready {} => {}
         other => return Err(unexpected(&running, "ready", &other)),
     }
+    let (ready, rest) = (running.age(), running.memory());
     let mut window = Window::new(running.sampler(), place.launch.cores);
     running.write_line(&json!({"go": true}).to_string())?;
     wait(place, &running, Instant::now() + seconds(timing.warmup_s))?;
@@ -66,6 +67,8 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
         GeneratorUse { cpu_s, busiest_core: busy_share / threads.max(1) as f64, ..GeneratorUse::default() };
     measurement.concurrency = work.concurrency;
     place.record(&window.readings(), &mut measurement);
+    measurement.system.ready_s = ready.map(|age| age.as_secs_f64());
+    measurement.system.rest_pss_bytes = rest;
     if !version.is_empty() {
         measurement.system.version = version;
     }

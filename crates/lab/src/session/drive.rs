@@ -21,9 +21,11 @@ use crate::session::window::Window;
 /// the kernel's work if the plan asks for that, and stops the server.
 pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     let running = place.start()?;
+    let ready = running.age();
     let (driver, orders) = (place.driver(), place.orders(listening(&running)?));
     let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
     check_equal_work(place, &driver, &orders, &running)?;
+    let rest = running.memory();
     let drive = Drive { place, running: &running, driver: &driver };
     let (orders, mut measured) = match &place.trial.objective {
         None => {
@@ -32,6 +34,8 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
         }
         Some(objective) => climb(&drive, objective, &orders).map_err(|e| e.with_output(running.tail()))?,
     };
+    measured.system.ready_s = ready.map(|age| age.as_secs_f64());
+    measured.system.rest_pss_bytes = rest;
     measured.counted = place.trial.counted.then(|| count(&driver, &orders, &running)).flatten();
     running.stop();
     Ok(measured)

@@ -94,6 +94,7 @@ pub(super) fn more(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> {
         scenarios::ceiling(&view),
         course::spectrum(&view),
         course::window(&view),
+        course::connections(&view),
         course::rounds(&view),
     ];
     all.into_iter().flatten().collect()

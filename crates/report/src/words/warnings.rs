@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::doubts::{self, evidence};
 use super::options::Asked;
+use super::per_connection;
 use crate::number::{chosen_percent, times};
 
 /// A warning in words.
@@ -116,5 +117,5 @@ pub(crate) fn notes(e: &ExperimentFindings) -> Vec<String> {
         1 => format!("{system}: a trial has no figure: {}", evidence(first)),
         _ => format!("{system}: {trials} trials have no figure; in the first, {}", evidence(first)),
     };
-    groups.into_iter().map(note).collect()
+    groups.into_iter().map(note).chain(per_connection(e)).collect()
 }

@@ -3,7 +3,7 @@
 use lab::findings::{Estimate, Unit};
 
 use super::super::figure::Figure;
-use super::View;
+use super::{SERIES, View};
 use crate::svg::{Axis, Drawing, Drawn, Lines, NOT_RANKED, Panels, Point, Scale, Series, Style, Ticks};
 
 /// The fewest rounds of which a course is drawn.
@@ -106,6 +106,30 @@ fn over_time(quantity: &str, unit: Unit, series: Vec<Series>) -> Option<Lines> {
         ticks: Ticks::Round,
     };
     lines(x, Axis { label, unit, scale, ticks: Ticks::Round }, series)
+}
+
+/// The memory of each system with the most connections at which it can be told what each of them takes: at rest, and over the
+/// window.
+pub(super) fn connections(view: &View) -> Option<Figure> {
+    let about = crate::words::per_connection(view.e)?;
+    let before_s = view.e.timing.warmup_s;
+    let most = view.e.most_connected();
+    let series = most.iter().take(SERIES).map(|(e, _)| {
+        let rest = e.rest_memory_bytes.map(|bytes| Point::new(-before_s, bytes));
+        let course = e.detail.memory_bytes.iter().map(|&(x, y)| Point::new(x, y));
+        Series {
+            label: e.scenario.system.clone(),
+            style: view.palette.style(&e.scenario.system, 0),
+            drawn: Drawn::Joined,
+            points: rest.into_iter().chain(course).collect(),
+        }
+    });
+    let title = format!("Memory with {} connections", most.first()?.1.connections);
+    let about = format!(
+        "The proportional set size of the system's processes, medians over rounds: at rest, drawn where the warm-up begins, and \
+         over the window. In numbers: {about}."
+    );
+    figure(&title, &about, over_time("memory", Unit::Bytes, series.collect()).into_iter().collect())
 }
 
 /// The figure in each round, which shows whether the machine drifted during the run.

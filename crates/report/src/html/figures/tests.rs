@@ -267,3 +267,41 @@ fn of_many_values_those_that_ran_are_drawn() {
     let sides = [grid.cells.len(), grid.cells[0].len()];
     assert!(sides.contains(&ran("workers")) && sides.contains(&3) && ran("workers") < 30, "{sides:?}");
 }
+
+/// A rule for clients with so many connections and this memory, at rest and under load.
+fn connected(system: &str, connections: u64, rest: u64, peak: u64) -> Rule {
+    let measured = serde_json::json!({
+        "connections": connections,
+        "system": { "rest_pss_bytes": rest, "peak_pss_bytes": peak, "pss_course": [[0, peak / 2], [700, peak]] },
+    });
+    Rule {
+        measured: MeasurementPatch::new(measured).expect("a measurement has it"),
+        ..rule(system, &[], 1.0)
+    }
+}
+
+#[test]
+fn many_connections_have_a_figure_and_a_sentence_of_their_memory() {
+    let rules =
+        [connected("b", 10_000, 5_000_000, 85_000_000), connected("a", 10_000, 40_000_000, 160_000_000)];
+    let e = found(&["a", "b"], &[], &rules);
+    let said = "memory for each of 10000 connections, at most: b 8.0 kB [8.0 kB, 8.0 kB], a 12 kB [12 kB, 12 kB] (the peak \
+                less the memory at rest)";
+    assert_eq!(crate::words::per_connection(&e).as_deref(), Some(said));
+    let findings = Findings { experiments: vec![e.clone()] };
+    let figures = more(&e, &Palette::of(&findings));
+    let figure = figures.iter().find(|figure| figure.title == "Memory with 10000 connections");
+    let figure = figure.expect("a figure");
+    assert!(figure.about.contains(said), "{}", figure.about);
+    let lines = charts(figure)[0];
+    let labels: Vec<&str> = lines.series.iter().map(|series| series.label.as_str()).collect();
+    assert_eq!(labels, ["b", "a"]);
+    let ends = [0, 2].map(|at| lines.series[0].points[at].y);
+    assert_eq!(ends, [5e6, 85e6]);
+
+    let few = found(&["a", "b"], &[], &[connected("b", 900, 5_000_000, 85_000_000)]);
+    assert_eq!(crate::words::per_connection(&few), None);
+    let findings = Findings { experiments: vec![few.clone()] };
+    let titles = more(&few, &Palette::of(&findings)).into_iter().map(|figure| figure.title);
+    assert_eq!(titles.filter(|title| title.starts_with("Memory with")).count(), 0);
+}
