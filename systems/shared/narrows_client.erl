@@ -313,7 +313,7 @@ versions(Applications) ->
 
 %% The class of an error. It is a socket's error, or a term that several clients use, possibly wrapped in other terms. A client whose
 %% `timeout' means that the request was sent says so itself.
-class(econnrefused) -> connect_refused;
+class(R) when R =:= econnrefused; R =:= emfile; R =:= enfile -> connect_refused; % by the peer, or by the kernel: too many open files
 class(R) when R =:= etimedout; R =:= connect_timeout -> connect_timeout;
 class(R) when R =:= checkout_timeout; R =:= pool_timeout -> pool_wait;
 class(timeout) -> timeout;
@@ -324,11 +324,11 @@ class({R, _}) when R =:= closed; R =:= goaway -> closed_early;
 class({Around, R}) when Around =:= error; Around =:= shutdown; Around =:= down; Around =:= stream_error; Around =:= connection_error -> class(R);
 class(_) -> other.
 
-%% Reports the first few unknown errors. More of them would only fill the pipe.
+%% Reports the first few unknown errors. More of them would only fill the pipe. A report that fails must not end a caller.
 report(Reason) ->
     Counter = persistent_term:get(?MODULE),
     counters:add(Counter, 1, 1),
-    counters:get(Counter, 1) > 20 orelse io:format(standard_error, "other: ~0p~n", [Reason]).
+    counters:get(Counter, 1) > 20 orelse catch io:format(standard_error, "other: ~0p~n", [Reason]).
 
 bucket(V) when V < 1024 -> V;
 bucket(V) -> bucket(V bsr 1, 1).

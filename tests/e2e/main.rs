@@ -10,6 +10,7 @@ mod support;
 mod accounts;
 mod action;
 mod addresses;
+mod allotments;
 mod beam;
 mod builds;
 mod checks;

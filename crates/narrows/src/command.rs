@@ -35,7 +35,7 @@ use crate::traffic::TrafficArgs;
 #[derive(Debug, clap::Args)]
 pub struct CommandArgs {
     /// A knob with its values: w=1,2,4 or w=1..64*2 or w=1..16+1. {w} stands for the value in commands and in --env. The
-    /// knobs `cores` and `memory` need no placeholder
+    /// knobs `cores`, `memory` and `files` need no placeholder
     #[arg(short = 'k', long = "knob", value_name = "NAME=VALUES", display_order = 0)]
     pub knobs: Vec<String>,
     /// The same in hyperfine's form: -L w 1,2,4

@@ -65,6 +65,9 @@ pub struct Knob {
     pub min: Option<i64>,
     /// The largest integer or size that it accepts.
     pub max: Option<i64>,
+    /// What of this machine sets `max`, and how it allows more. None if the definition sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_here: Option<String>,
     /// A description in one line.
     pub about: String,
     /// The workloads to which it applies; never empty.
@@ -112,6 +115,15 @@ impl Knob {
             }
             (_, other) => Err(self.refusal(&other.to_string())),
         }
+    }
+
+    /// Why this machine does not allow a value that another may allow, and what mends it: "more than…". None for other values.
+    pub fn beyond(&self, value: &Value) -> Option<String> {
+        let (Value::Integer(number), Some(max), Some(why)) = (value, self.max, &self.max_here) else {
+            return None;
+        };
+        let most = || self.show(&Value::Integer(max));
+        (*number > max).then(|| format!("more than this machine allows, {} ({why})", most()))
     }
 
     /// The value as reports show it: a size as `64K`, others unchanged. [`Knob::parse`] reads it back.
@@ -167,6 +179,9 @@ impl Knob {
     }
 
     fn within(&self, number: i64) -> Result<Value, String> {
+        if let Some(why) = self.beyond(&Value::Integer(number)) {
+            return Err(format!("{} is {why}", self.show(&Value::Integer(number))));
+        }
         let negative_size = self.kind == Kind::Size && number < 0;
         let low = self.min.is_some_and(|min| number < min);
         let high = self.max.is_some_and(|max| number > max);

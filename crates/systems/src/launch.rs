@@ -20,6 +20,7 @@ use crate::manifest::{Fill, Manifest, OfStart, Program, Start};
 use crate::output::{KEPT, Tail};
 use crate::ports;
 use crate::process::{Held, Running};
+use crate::sys;
 use crate::trace;
 use crate::wait::{deadline_in, poll};
 use crate::workload::Role;
@@ -80,6 +81,7 @@ impl Launch<'_> {
         }
         let mut command = self.command(start).map_err(wrong)?;
         let program = command.get_program().to_string_lossy().into_owned();
+        self.limit_files(&mut command).map_err(wrong)?;
         let limit = allotment::memory(self.point).map(MemoryLimit::new).transpose();
         let limit = limit.map_err(|why| wrong(format!("memory: {why}")))?;
         if let Some(limit) = &limit {
@@ -108,6 +110,21 @@ impl Launch<'_> {
         let mut running = Running::new(self, Held::Ours(group), tail, stdin, lines);
         running.limit = limit;
         Ok(running)
+    }
+
+    /// Gives the command the limit on open files that the point asks for.
+    ///
+    /// # Errors
+    /// This machine does not allow it. Where trials run may be another machine than the one that checked the point.
+    fn limit_files(&self, command: &mut Command) -> Result<(), String> {
+        let Some(files) = allotment::files(self.point) else { return Ok(()) };
+        let value = self.point.get(allotment::FILES).zip(allotment::knob(allotment::FILES));
+        if let Some(why) = value.and_then(|(value, knob)| knob.beyond(value)) {
+            return Err(format!("{} {files}: {why}", allotment::FILES));
+        }
+        sys::limit_files(command, files);
+        trace::say(|| format!("limits the open files of {} to {files}", self.manifest.name));
+        Ok(())
     }
 
     /// The arguments of its start command and its environment, with the placeholders filled in; empty for a server that

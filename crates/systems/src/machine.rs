@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use rustix::process::{Resource, getrlimit};
-use rustix::thread::{CpuSet, sched_getaffinity};
+use rustix::thread::{CapabilitySet, CpuSet, capabilities, sched_getaffinity};
 use serde::{Deserialize, Serialize};
 
 use crate::sys;
@@ -133,6 +133,43 @@ fn throttles_of(folder: &std::path::Path) -> u64 {
 /// The soft limit on open files of this process.
 pub fn file_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// The highest limit on open files that a program can be started with, and how to get a higher one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MostFiles {
+    /// The limit.
+    pub files: u64,
+    /// What sets it, and what raises it.
+    pub why: String,
+}
+
+impl MostFiles {
+    /// Reads the limits of this process and of the kernel.
+    pub fn read() -> Self {
+        let kernels = fs::read_to_string("/proc/sys/fs/nr_open").unwrap_or_default();
+        let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+        Self::of(hard, kernels.trim().parse().unwrap_or(u64::MAX), may_raise_limits())
+    }
+
+    fn of(hard: u64, kernels: u64, raises: bool) -> Self {
+        if raises || kernels <= hard {
+            let why = "the kernel's limit; as root, `sysctl -w fs.nr_open=VALUE` raises it";
+            return Self { files: kernels, why: why.to_owned() };
+        }
+        let why = "the hard limit; as root with CAP_SYS_RESOURCE, `ulimit -Hn VALUE` raises it for the shell that starts Narrows";
+        Self { files: hard, why: why.to_owned() }
+    }
+}
+
+/// Whether this process may raise a hard limit: it has CAP_SYS_RESOURCE in the first user namespace, which maps every user
+/// to itself.
+fn may_raise_limits() -> bool {
+    let users = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let is_first = users.split_ascii_whitespace().eq(["0", "0", "4294967295"]);
+    let allowed =
+        || capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_RESOURCE));
+    is_first && allowed()
 }
 
 /// The number of local ports for connections to one address (net.ipv4.ip_local_port_range).
@@ -327,6 +364,20 @@ mod tests {
         assert_eq!(disturbance(3.0, 7).since(disturbance(1.0, 5)), disturbance(2.0, 2));
         // A counter can go back, for example when a core goes offline.
         assert_eq!(disturbance(0.5, 1).since(disturbance(1.0, 5)), disturbance(0.0, 0));
+    }
+
+    #[test]
+    fn what_limits_open_files_is_named() {
+        let most = |hard, kernels, raises| {
+            let MostFiles { files, why } = MostFiles::of(hard, kernels, raises);
+            (files, why.contains("sysctl -w fs.nr_open"))
+        };
+        assert_eq!(most(20_000, 1 << 20, false), (20_000, false));
+        assert_eq!(most(20_000, 1 << 20, true), (1 << 20, true));
+        // A hard limit from before the kernel's was lowered.
+        assert_eq!(most(1 << 30, 1 << 20, false), (1 << 20, true));
+        let here = MostFiles::read();
+        assert!(here.files > 0 && here.why.contains("VALUE"), "{here:?}");
     }
 
     #[test]

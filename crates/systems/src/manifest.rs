@@ -18,6 +18,7 @@ use crate::allotment;
 use crate::input::{InputError, Source};
 use crate::knob::{Knob, Point, Value};
 use crate::listening::Listening;
+use crate::machine::file_limit;
 use crate::template;
 use crate::work::tls;
 use crate::workload::{Role, Workload};
@@ -349,9 +350,21 @@ pub(crate) const ON_OFF: &str = "on_off";
 /// The placeholder for the address at which a server must listen.
 pub const ADDRESS: &str = "address";
 
-/// The placeholders that are not knobs.
-pub(crate) const PLACEHOLDERS: [&str; 13] = [
-    ADDRESS, "port", "socket", "cert", "key", "tls", "memory", "narrows", "dir", "out", "home", "cores",
+/// The placeholders that are not knobs of the manifest.
+pub(crate) const PLACEHOLDERS: [&str; 14] = [
+    ADDRESS,
+    "port",
+    "socket",
+    "cert",
+    "key",
+    "tls",
+    allotment::MEMORY,
+    allotment::FILES,
+    "narrows",
+    "dir",
+    "out",
+    "home",
+    allotment::CORES,
     "variant",
 ];
 /// Marks that `{$NAME}`, a variable of the user's environment, is allowed as a placeholder.
@@ -405,8 +418,11 @@ impl Fill<'_> {
             "narrows" => path(self.narrows),
             "dir" | "home" | "variant" => self.manifest.constant(name),
             "out" => path(self.out),
-            "cores" => Some(self.cores.to_string()),
-            "memory" => Some(allotment::memory(self.start?.point).unwrap_or(0).to_string()),
+            allotment::CORES => Some(self.cores.to_string()),
+            allotment::MEMORY => Some(allotment::memory(self.start?.point).unwrap_or(0).to_string()),
+            allotment::FILES => {
+                Some(allotment::files(self.start?.point).unwrap_or_else(file_limit).to_string())
+            }
             ADDRESS => Some(self.start?.address.to_string()),
             "port" => self.start?.listening?.port().map(|port| port.to_string()),
             "socket" => path(self.start?.listening?.socket()?),

@@ -78,6 +78,14 @@ pub(crate) fn tie_to_us(command: &mut Command, cores: Option<CpuSet>) {
     unsafe { command.pre_exec(before_exec) };
 }
 
+/// Lets the command begin with this limit on open files, soft and hard. It does not begin if the kernel refuses.
+pub(crate) fn limit_files(command: &mut Command, files: u64) {
+    let limit = Rlimit { current: Some(files), maximum: Some(files) };
+    let before_exec = move || Ok(rustix::process::setrlimit(Resource::Nofile, limit)?);
+    // SAFETY: setrlimit(2) is safe between fork and exec. The closure allocates nothing and owns two numbers.
+    unsafe { command.pre_exec(before_exec) };
+}
+
 /// Lets the command begin with this limit on file locks, and with none if there is no number. What the kernel refuses stays as it was.
 pub(crate) fn limit_locks(command: &mut Command, number: Option<u64>) {
     let before_exec = move || {

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use common::{CALM, Home, eventually, late, odd_seconds, soon, with_argument};
-use systems::{Exit, Listening, Manifest, Stage, free_port};
+use systems::{Exit, Listening, Manifest, Point, Stage, Value, free_port};
 
 /// Not a test. Other tests start this binary again with this function as the program under test.
 #[test]
@@ -56,15 +56,42 @@ fn a_server_is_started_pinned_and_stopped() {
         let pid = running.pid();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         assert!(status.contains(&format!("Cpus_allowed_list:\t{core}\n")), "{status}");
-        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
-        let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
-        let words: Vec<&str> = files.split_whitespace().collect();
-        assert_eq!(words[3], words[4], "{files}");
+        let [soft, hard] = limits(pid);
+        assert_eq!(soft, hard);
         assert!(running.alive() && running.check_alive().is_ok());
         let stopped = running.stop();
         assert_eq!((stopped.exit, stopped.killed), (Some(Exit::Signal(libc::SIGTERM)), false));
         assert!(stopped.tail.contains("running 1 test"), "{stopped:?}");
     }
+}
+
+/// The soft and the hard limit on open files of a process.
+fn limits(pid: u32) -> [String; 2] {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let words: Vec<&str> = files.split_whitespace().collect();
+    [words[3], words[4]].map(str::to_owned)
+}
+
+#[test]
+fn a_limit_on_open_files_is_that_of_the_system_and_of_no_other() {
+    let home = Home::new();
+    let point = |files: i64| Point::from([("files".to_owned(), Value::Integer(files))]);
+    let seconds = odd_seconds();
+    let client = home.client(&format!("sleep {seconds} & exec sleep {seconds}"));
+    let own = limits(std::process::id());
+    let running = home.start_at(&client, None, &[], &point(99)).unwrap();
+    eventually("both run", || with_argument(&seconds).len() == 2);
+    for pid in with_argument(&seconds) {
+        assert_eq!(limits(pid), ["99", "99"]);
+    }
+    assert_eq!(limits(std::process::id()), own);
+    running.stop();
+    // Nothing starts with more than this machine allows.
+    let error = home.start_at(&client, None, &[], &point(1 << 40)).unwrap_err();
+    assert_eq!(error.stage, Stage::Start);
+    assert!(error.reason.starts_with("files 1099511627776: more than this machine allows, "), "{error}");
+    assert!(with_argument(&seconds).is_empty());
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //!
 //! Knows the definitions of knobs, from workloads and from manifests. Pure.
 
+mod left_out;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -98,7 +100,8 @@ pub struct Grid {
     pub scenarios: Vec<Scenario>,
     /// The knobs, in the order in which the grid names them.
     pub axes: Vec<Axis>,
-    /// Systems whose manifest cannot be read, and those that cannot be spoken to in TLS, or only so, where the grid asks for it.
+    /// Systems whose manifest cannot be read, those that cannot be spoken to in TLS, or only so, where the grid asks for it,
+    /// and values of knobs that this machine does not allow.
     pub left_out: Vec<Excluded>,
 }
 
@@ -272,6 +275,7 @@ pub fn scenarios(
     let mut seen = BTreeSet::new();
     for manifest in good {
         // A system that the command line names takes part in all blocks if no block is open to it.
+        let mut beyond = Vec::new();
         let nowhere = blocks.iter().all(|block| !block.takes(manifest));
         let all_blocks = nowhere && overrides.systems.contains(&manifest.name);
         for (block, wanted) in blocks.iter().zip(&wanted) {
@@ -281,11 +285,15 @@ pub fn scenarios(
             let mut points = vec![Point::new()];
             for name in &named {
                 let Some(knob) = manifest.knob(experiment.workload, name) else { continue };
-                let values = match wanted.iter().find(|(known, _)| known == name) {
+                let mut values = match wanted.iter().find(|(known, _)| known == name) {
                     Some((_, written)) => values(experiment, knob, written)?,
                     None => vec![knob.default.clone()],
                 };
-                grid.note(experiment, name, knob, &values);
+                let too_much = values.extract_if(.., |value| knob.beyond(value).is_some());
+                beyond.extend(too_much.map(|value| (*name, knob, value)));
+                if !values.is_empty() {
+                    grid.note(experiment, name, knob, &values);
+                }
                 points = product(&points, name, &values);
             }
             let (system, workload) = (&manifest.name, experiment.workload);
@@ -298,6 +306,7 @@ pub fn scenarios(
             }
         }
         grid.leave_out_unspoken(manifest);
+        grid.say_beyond(manifest, &beyond);
     }
     Ok(grid)
 }
@@ -314,22 +323,6 @@ impl Grid {
             }
         }
         point
-    }
-
-    /// Removes the points at which a system cannot be spoken to, because they ask for TLS or for plain text.
-    fn leave_out_unspoken(&mut self, manifest: &Manifest) {
-        let is_own = |scenario: &Scenario| scenario.system == manifest.name;
-        let before = self.scenarios.len();
-        self.scenarios
-            .retain(|scenario| !is_own(scenario) || manifest.speaks(scenario.work().tls().is_some()));
-        if self.scenarios.len() < before {
-            let reason = if manifest.speaks(true) { "it speaks only TLS" } else { "it speaks no TLS" };
-            self.left_out.push(Excluded {
-                system: manifest.name.clone(),
-                reason: reason.to_owned(),
-                partly: self.scenarios.iter().any(is_own),
-            });
-        }
     }
 
     /// Records the values of a knob.
@@ -422,7 +415,11 @@ fn values(experiment: &Experiment, knob: &Knob, written: &[Written]) -> Result<V
             }
             Written::InFile(v) => {
                 let wrong = |why| experiment.source.error(v.span(), why, format!("it is: {}", knob.about));
-                vec![knob.check(v.get_ref()).map_err(wrong)?]
+                // A file is for all machines: what this one does not allow is left out.
+                match knob.beyond(v.get_ref()) {
+                    Some(_) => vec![v.get_ref().clone()],
+                    None => vec![knob.check(v.get_ref()).map_err(wrong)?],
+                }
             }
             Written::OnCommandLine { text, argument } => {
                 let wrong = |why| {

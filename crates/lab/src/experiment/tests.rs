@@ -103,6 +103,26 @@ fn a_requested_system_that_no_block_is_open_to_takes_part_in_all_blocks() {
 }
 
 #[test]
+fn what_this_machine_does_not_allow_is_left_out_of_a_file_and_refused_as_an_option() {
+    for (knob, much) in [("cores", "100000"), ("files", "9000000000000")] {
+        let grid = |values: &str| format!("[[quick.grid]]\nsize = 1\n{knob} = {values}\n");
+        let plan = planned(&grid(&format!("[1, {much}]")), Overrides::default()).unwrap();
+        assert_eq!(lines(&plan), ["cowboy", "node"].map(|system| format!("{system} {knob}=1 size=1")));
+        let planned_here = &plan.experiments[0];
+        assert_eq!(planned_here.axes.iter().find(|axis| axis.knob == knob).unwrap().values.len(), 1);
+        let [first, second] = &planned_here.excluded[..] else { panic!("{:?}", planned_here.excluded) };
+        assert!(first.partly && (first.system.as_str(), second.system.as_str()) == ("cowboy", "node"));
+        let begins = format!("{knob} {much}: more than this machine allows, ");
+        assert!(first.reason.starts_with(&begins), "{}", first.reason);
+        // Nothing is left.
+        let plan = planned(&grid(much), Overrides::default()).unwrap();
+        assert!(lines(&plan).is_empty() && plan.experiments[0].excluded.iter().all(|left| !left.partly));
+        let error = planned(&grid("1"), set(&[&format!("{knob}={much}")])).unwrap_err();
+        assert!(error.to_string().contains(&format!("{much} is more than this machine allows")), "{error}");
+    }
+}
+
+#[test]
 fn the_command_line_replaces_values_adds_knobs_and_selects_systems() {
     let grid = "[[quick.grid]]\nsize = [1, 2]\n";
     let plan = planned(grid, set(&["size=3,1K", "buffer=all"])).unwrap();
@@ -324,6 +344,7 @@ fn server(command: &[&str]) -> Result<Manifest, InputError> {
         values: vec![Value::Integer(1), Value::Integer(8)],
         min: Some(1),
         max: Some(64),
+        max_here: None,
         about: "answers at once".to_owned(),
         workloads: Vec::new(),
         effect: None,

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Percentile;
 use systems::knob::Kind;
-use systems::{Role, Value};
+use systems::{Role, Value, allotment};
 
 use super::Rows;
 use super::comparison::is_hardly_measured;
@@ -280,6 +280,7 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
             if e.trials == 0 { Cell::Empty } else { Cell::Number(e.error_share) }
         }));
     }
+    parts.extend(started(planned, rows));
     let yardstick = if planned.base.is_some() { "of base" } else { "of ref" };
     // Of a cost, the share that it needs.
     let share = move |e: &Estimate| e.of_reference.map(|of| if asked.is_cost() { of.recip() } else { of });
@@ -317,6 +318,18 @@ fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool)
     // What is the figure stands in front already, trial by trial.
     let (front, rest): (Vec<Part>, Vec<Part>) = (parts.drain(..1).collect(), parts);
     front.into_iter().chain(rest.into_iter().filter(|(column, _)| column.name != own)).collect()
+}
+
+/// How systems were when they were ready, where their share of the machine varies: what they set up may depend on it.
+fn started(planned: &Planned, rows: &[&Estimate]) -> Vec<Part<'static>> {
+    let shares = varied(planned).any(|axis| allotment::knob(&axis.knob).is_some());
+    if !shares || rows.iter().all(|e| e.ready_s.is_none()) {
+        return Vec::new();
+    }
+    vec![
+        part(column("ready in", Unit::Milliseconds), |e| e.ready_s.map(|s| s * 1e3).into()),
+        part(column("at rest", Unit::Bytes), |e| e.rest_memory_bytes.into()),
+    ]
 }
 
 /// A row's figure. A percentile is a lower bound if that of all trials together is one.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use load::{Arrivals, Script};
+use systems::allotment;
 use systems::contact::Access;
 use systems::machine::Placement;
 use systems::manifest::Program;
@@ -125,6 +126,9 @@ impl Place<'_> {
     /// Adds the readings of the system's side to the driver's measurement.
     pub(super) fn record(&self, readings: &Readings, measurement: &mut Measurement) {
         readings.record(measurement);
+        if let Some(files) = allotment::files(self.launch.point) {
+            measurement.files = measurement.files.min(files);
+        }
         measurement.system.cores = self.exclusive(self.launch.cores);
         measurement.system.unequal =
             self.manifest.answer.as_ref().map(|answer| answer.about.clone()).unwrap_or_default();

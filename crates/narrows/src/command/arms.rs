@@ -279,16 +279,17 @@ fn environment(args: &CommandArgs) -> Result<BTreeMap<String, String>, InputErro
 }
 
 /// The placeholders that have a value without a knob.
-const GIVEN: [&str; 8] = ["address", "port", "socket", "cert", "key", "tls", "cores", "memory"];
+const GIVEN: [&str; 6] = ["address", "port", "socket", "cert", "key", "tls"];
 
-/// Checks that every placeholder is a knob or one of `GIVEN`. Returns their names.
+/// Checks that every placeholder is a knob, one of `GIVEN`, or a knob of all systems. Returns their names.
 fn check(source: &Source, knobs: &[TypedKnob]) -> Result<BTreeSet<String>, InputError> {
     let found = template::places(&source.text)
         .map_err(|(span, why)| source.error(span, why, "a literal brace is written twice: {{ or }}"))?;
     let mut names = BTreeSet::new();
+    let given = || GIVEN.into_iter().chain(systems::allotment::NAMES);
     for (span, name) in found {
-        if !GIVEN.contains(&name.as_str()) && !knobs.iter().any(|knob| knob.name == name) {
-            let known = knobs.iter().map(|knob| knob.name.as_str()).chain(GIVEN);
+        if given().all(|given| given != name) && !knobs.iter().any(|knob| knob.name == name) {
+            let known = knobs.iter().map(|knob| knob.name.as_str()).chain(given());
             let help = format!(
                 "{}; --knob {name}=VALUES makes it a knob; a literal brace is written twice",
                 suggestion(&name, known)

@@ -14,6 +14,7 @@ fn knob(kind: Kind) -> Knob {
         values,
         min: None,
         max: None,
+        max_here: None,
         about: String::new(),
         workloads: vec![Workload::Upload],
         effect: None,

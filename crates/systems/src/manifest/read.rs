@@ -25,6 +25,7 @@ pub(super) use raw::{
 use super::{
     ADDRESS, Answer, Attached, Build, Hooks, Manifest, Need, PLACEHOLDERS, Program, Ready, Start, USERS,
 };
+use crate::allotment;
 use crate::input::{self, InputError, Source, nearest};
 use crate::knob::Knob;
 use crate::listening::Listening;
@@ -33,7 +34,8 @@ use crate::work::tls;
 use crate::workload::{Role, Workload};
 
 /// The placeholders that have a value only when a system is started.
-const OF_START: [&str; 7] = [ADDRESS, "port", "socket", "memory", "cert", "key", "tls"];
+const OF_START: [&str; 8] =
+    [ADDRESS, "port", "socket", allotment::MEMORY, allotment::FILES, "cert", "key", "tls"];
 
 /// The placeholders that only servers have.
 const OF_SERVERS: [&str; 6] = [ADDRESS, "port", "socket", "cert", "key", "tls"];

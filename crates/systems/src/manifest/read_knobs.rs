@@ -7,7 +7,6 @@ use toml::Spanned;
 
 use super::PLACEHOLDERS;
 use super::read::{RawKnob, Read, Reader};
-use crate::allotment;
 use crate::knob::{Kind, Knob, Value};
 use crate::workload::Workload;
 
@@ -34,7 +33,7 @@ impl Reader<'_> {
             return self.wrong(name.span(), format!("`{word}` cannot be a knob's name"), help);
         }
         // These words have another meaning in a block of an experiment or as a placeholder.
-        if PLACEHOLDERS.contains(&word) || word == "systems" || allotment::knob(word).is_some() {
+        if PLACEHOLDERS.contains(&word) || word == "systems" {
             let help =
                 format!("rename the knob; these words are taken: {}, systems", PLACEHOLDERS.join(", "));
             return self.wrong(name.span(), format!("`{word}` is already the name of something else"), help);
@@ -55,6 +54,7 @@ impl Reader<'_> {
             values: Vec::new(),
             min: self.bound(raw.kind, raw.min.as_ref())?,
             max: self.bound(raw.kind, raw.max.as_ref())?,
+            max_here: None,
             about: raw.about.clone(),
             workloads: self.knob_workloads(raw.workloads.as_ref(), system)?,
             effect: raw.effect.clone(),
@@ -128,6 +128,7 @@ impl Reader<'_> {
             values: Vec::new(),
             min: None,
             max: None,
+            max_here: None,
             about: String::new(),
             workloads: Vec::new(),
             effect: None,

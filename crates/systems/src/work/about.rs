@@ -169,6 +169,7 @@ fn knob(workload: Workload, kind: Kind, values: Vec<Value>, about: &str) -> Knob
         values,
         min: None,
         max: None,
+        max_here: None,
         about: about.to_owned(),
         workloads: vec![workload],
         effect: None,

@@ -84,11 +84,21 @@ impl Home {
         port: Option<u16>,
         cores: &[usize],
     ) -> Result<Running, SystemError> {
-        let (point, narrows) = (Point::new(), Path::new("/bin/true"));
+        self.start_at(manifest, port, cores, &Point::new())
+    }
+
+    pub fn start_at(
+        &self,
+        manifest: &Manifest,
+        port: Option<u16>,
+        cores: &[usize],
+        point: &Point,
+    ) -> Result<Running, SystemError> {
+        let narrows = Path::new("/bin/true");
         let listening = port.map(systems::Listening::Port);
         let listening = listening.as_ref();
         let (certificate, tls) = (None, None);
-        let (address, point) = (systems::Listening::USUAL, &point);
+        let address = systems::Listening::USUAL;
         Launch {
             manifest,
             out: self.path(),

@@ -1,0 +1,40 @@
+//! The points of a grid at which a system takes no part, and why.
+
+use std::collections::BTreeSet;
+
+use systems::{Knob, Manifest, Value};
+
+use super::{Excluded, Grid};
+use crate::observation::Scenario;
+
+impl Grid {
+    /// Removes the points at which a system cannot be spoken to, because they ask for TLS or for plain text.
+    pub(super) fn leave_out_unspoken(&mut self, manifest: &Manifest) {
+        let is_own = |scenario: &Scenario| scenario.system == manifest.name;
+        let before = self.scenarios.len();
+        self.scenarios
+            .retain(|scenario| !is_own(scenario) || manifest.speaks(scenario.work().tls().is_some()));
+        if self.scenarios.len() < before {
+            let reason = if manifest.speaks(true) { "it speaks only TLS" } else { "it speaks no TLS" };
+            self.left_out.push(Excluded {
+                system: manifest.name.clone(),
+                reason: reason.to_owned(),
+                partly: self.scenarios.iter().any(is_own),
+            });
+        }
+    }
+
+    /// Says which values of knobs a system lacks, because this machine does not allow them.
+    pub(super) fn say_beyond(&mut self, manifest: &Manifest, beyond: &[(&str, &Knob, Value)]) {
+        let partly = self.scenarios.iter().any(|scenario| scenario.system == manifest.name);
+        let knobs: BTreeSet<&str> = beyond.iter().map(|(name, ..)| *name).collect();
+        for name in knobs {
+            let own = || beyond.iter().filter(|(known, ..)| *known == name);
+            let Some(why) = own().find_map(|(_, knob, value)| knob.beyond(value)) else { continue };
+            let values: BTreeSet<&Value> = own().map(|(.., value)| value).collect();
+            let values: Vec<String> = values.into_iter().map(Value::to_string).collect();
+            let reason = format!("{name} {}: {why}", values.join(", "));
+            self.left_out.push(Excluded { system: manifest.name.clone(), reason, partly });
+        }
+    }
+}
