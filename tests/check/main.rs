@@ -4,6 +4,7 @@
 mod support;
 
 mod compare;
+mod debian;
 mod deterministic;
 mod documents;
 mod formats;

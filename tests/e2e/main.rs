@@ -18,6 +18,7 @@ mod clients;
 mod commits;
 mod crashes;
 mod daemons;
+mod debian;
 mod doctor;
 mod harm;
 mod homes;

@@ -95,9 +95,9 @@ impl Program {
         values.iter().fold(lines.join(" "), |script, (name, value)| script.replace(name, value))
     }
 
-    /// The command line that removes all programs from a machine to which they were sent.
+    /// The command line that removes from a machine what was sent to it, and the packages of releases that were fetched there.
     pub(crate) fn cleaning() -> String {
-        format!("rm -rf {FOLDER}")
+        format!("rm -rf {FOLDER} {}", FOLDER.replace(CACHE, systems::debian::CACHE))
     }
 }
 
@@ -250,11 +250,13 @@ mod tests {
         let path = cache.path().join("narrows/agents").join(&Program::of(ECHO.into()).hash).join("narrows");
         let mode = std::fs::metadata(path).expect("the program").permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
+        let release = cache.path().join("narrows/debian/bullseye-0");
+        std::fs::create_dir_all(&release).expect("a folder");
         let clean = Command::new("sh")
             .args(["-c", &Program::cleaning()])
             .env("XDG_CACHE_HOME", cache.path())
             .status();
-        assert!(clean.expect("it runs").success() && stored(cache.path()).is_empty());
+        assert!(clean.expect("it runs").success() && stored(cache.path()).is_empty() && !release.exists());
     }
 
     #[test]

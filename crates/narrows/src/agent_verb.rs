@@ -46,8 +46,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// `narrows agent`
 #[derive(clap::Args)]
 pub struct Args {
-    /// Remove the programs, systems and commits that `--gen` and `--sut` sent to this machine, or to these: ssh://[user@]host[:port],
-    /// separated by commas. A run that uses them fails. Serve nobody
+    /// Remove the programs, systems and commits that `--gen` and `--sut` sent to this machine, and the packages of Debian's releases
+    /// that were fetched there; or on these machines: ssh://[user@]host[:port], separated by commas. A run that uses them fails. Serve nobody
     #[arg(long, value_name = "MACHINES", num_args = 0..=1, default_missing_value = "local")]
     clean: Vec<MachineList>,
 }

@@ -52,7 +52,15 @@ fn commands(manifest: &Manifest) -> String {
         let plain: String = shown.chars().flat_map(shown_char).collect();
         lines.push(format!("  {what}: {plain}"));
     };
-    manifest.needs.iter().for_each(|need| add("probe", &need.probe));
+    for need in &manifest.needs {
+        if let Some(debian) = &need.debian {
+            let packages = debian.packages.iter().cloned();
+            add("unpacks", &[format!("{}:", debian.release)].into_iter().chain(packages).collect::<Vec<_>>());
+        }
+        if !need.probe.is_empty() {
+            add("probe", &need.probe);
+        }
+    }
     if let Some(build) = &manifest.build {
         add("build", &build.command);
         build.version.iter().for_each(|version| add("version", version));

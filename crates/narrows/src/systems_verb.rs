@@ -12,6 +12,7 @@ use systems::probe::Context;
 use crate::built_in;
 use crate::common::{self, End};
 use crate::first_use;
+use install::Asked;
 
 /// `narrows systems`
 #[derive(clap::Args)]
@@ -19,7 +20,8 @@ pub struct Args {
     /// Check whether these systems keep docs/contracts.md: starting, answers, counts, stopping, every knob
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     check: Vec<String>,
-    /// Install the missing Debian packages of these systems, or of all, as root or with sudo
+    /// Install the missing Debian packages of these systems, or of all, as root or with sudo. Those of another release of Debian
+    /// are unpacked in the cache, as any user
     #[arg(long, value_name = "NAMES", value_delimiter = ',', num_args = 0.., conflicts_with_all = ["check", "json"])]
     install: Option<Vec<String>>,
     /// Also list or install the systems of weaker homes: inside a project, those of the user and those that came with narrows
@@ -42,7 +44,8 @@ pub fn run(args: &Args) -> End {
             names => names.iter().map(|name| catalog.get(name)).collect::<Result<_, _>>()?,
         };
         first_use::show(&catalog, chosen.iter().copied());
-        install::install(&chosen, context, !names.is_empty())
+        let asked = if names.is_empty() { Asked::Usual(install::usual(&catalog)) } else { Asked::Named };
+        install::install(&chosen, context, &asked)
     } else if args.check.is_empty() {
         let chosen = list::chosen(&catalog, args.all);
         first_use::show(&catalog, chosen.iter().copied());

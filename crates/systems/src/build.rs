@@ -2,19 +2,19 @@
 //!
 //! Knows manifests, files and processes.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::errand::{self, Exit, Waited};
 use crate::error::{Stage, SystemError};
+use crate::lock;
 use crate::manifest::{Build, Fill, Manifest};
 use crate::probe::{Context, first_line};
 use crate::stamp::Stamp;
-use crate::wait::{deadline_in, poll};
+use crate::wait::deadline_in;
 
 /// A built system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,29 +81,10 @@ impl Work<'_> {
         self.out.with_file_name(format!("{}.{extension}", self.manifest.name))
     }
 
-    /// Takes the lock. The kernel releases it when the file is closed, even if we crash.
     fn lock(&self, build: &Build) -> Result<File, SystemError> {
-        let path = self.beside("lock");
-        let options = fs::OpenOptions::new().create(true).write(true).truncate(false).open(&path);
-        let file = options.map_err(|e| self.wrong(format!("cannot open {}: {e}", path.display())))?;
-        let mut failure = None;
         let deadline = deadline_in(build.timeout.saturating_add(Duration::from_secs(10)));
-        let held = poll(deadline, || match file.try_lock() {
-            Ok(()) => true,
-            Err(TryLockError::WouldBlock) => {
-                failure = self.context.cancel.load(Ordering::Relaxed).then(|| "interrupted".to_owned());
-                failure.is_some()
-            }
-            Err(TryLockError::Error(e)) => {
-                failure = Some(format!("cannot lock {}: {e}", path.display()));
-                true
-            }
-        });
-        match failure {
-            Some(reason) => Err(self.wrong(reason)),
-            None if held => Ok(file),
-            None => Err(self.wrong("another narrows is still building it: wait for it, or stop it")),
-        }
+        let busy = "another narrows is still building it: wait for it, or stop it";
+        lock::take(&self.beside("lock"), deadline, self.context.cancel, busy).map_err(|why| self.wrong(why))
     }
 
     /// The stamp of the build's current inputs.

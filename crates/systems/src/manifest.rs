@@ -15,6 +15,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::allotment;
+use crate::debian::Debian;
 use crate::input::{InputError, Source};
 use crate::knob::{Knob, Point, Value};
 use crate::listening::Listening;
@@ -74,7 +75,7 @@ pub struct Manifest {
 pub struct Need {
     /// Its usual name.
     pub name: String,
-    /// A command that exits with 0 if it is installed, and prints its version.
+    /// A command that exits with 0 if it is installed, and prints its version. Empty if `debian` is enough.
     pub probe: Vec<String>,
     /// A regular expression for the probe's output, whose group 1 is the version. Without one, the version is the first
     /// line.
@@ -83,6 +84,9 @@ pub struct Need {
     pub get: String,
     /// The Debian packages that provide it. `narrows systems --install` installs them.
     pub packages: Vec<String>,
+    /// The packages of a release of Debian that provide it. `narrows systems --install` fetches them into the cache.
+    #[serde(default)]
+    pub debian: Option<Debian>,
 }
 
 /// How a system is built.
@@ -322,8 +326,14 @@ impl Manifest {
             "dir" => path(&self.dir),
             "home" => path(self.home()),
             "variant" => Some(self.variant.as_ref().map(|variant| variant.name.clone()).unwrap_or_default()),
-            _ => None,
+            name => path(&self.debian(debian_name(name)?)?.folder()?),
         }
+    }
+
+    /// The packages of a release of Debian that it needs, by the name of their folder.
+    fn debian(&self, name: Option<&str>) -> Option<&Debian> {
+        let mut all = self.needs.iter().filter_map(|need| need.debian.as_ref());
+        all.find(|debian| debian.name.as_deref() == name)
     }
 
     /// The folder that holds systems/ and experiments/.
@@ -350,8 +360,17 @@ pub(crate) const ON_OFF: &str = "on_off";
 /// The placeholder for the address at which a server must listen.
 pub const ADDRESS: &str = "address";
 
+/// The placeholder for the folder with the packages of a release of Debian. One that has a name is `debian.NAME`.
+pub(crate) const DEBIAN: &str = "debian";
+
+/// The name of the folder that a placeholder means. None if it means no folder of packages.
+fn debian_name(placeholder: &str) -> Option<Option<&str>> {
+    let rest = placeholder.strip_prefix(DEBIAN)?;
+    if rest.is_empty() { Some(None) } else { rest.strip_prefix('.').map(Some) }
+}
+
 /// The placeholders that are not knobs of the manifest.
-pub(crate) const PLACEHOLDERS: [&str; 14] = [
+pub(crate) const PLACEHOLDERS: [&str; 15] = [
     ADDRESS,
     "port",
     "socket",
@@ -366,6 +385,7 @@ pub(crate) const PLACEHOLDERS: [&str; 14] = [
     "home",
     allotment::CORES,
     "variant",
+    DEBIAN,
 ];
 /// Marks that `{$NAME}`, a variable of the user's environment, is allowed as a placeholder.
 pub(crate) const USERS: &str = "$NAME";
@@ -417,6 +437,7 @@ impl Fill<'_> {
         match name {
             "narrows" => path(self.narrows),
             "dir" | "home" | "variant" => self.manifest.constant(name),
+            name if debian_name(name).is_some() => self.manifest.constant(name),
             "out" => path(self.out),
             allotment::CORES => Some(self.cores.to_string()),
             allotment::MEMORY => Some(allotment::memory(self.start?.point).unwrap_or(0).to_string()),

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::attach::Theirs;
+use crate::debian::Debian;
 use crate::errand::{Exit, Waited, capture};
 use crate::manifest::{Manifest, Need};
 use crate::wait::deadline_in;
@@ -45,6 +46,8 @@ pub struct Missing {
     pub detail: String,
     /// The Debian packages that provide it; empty if it must be installed by hand.
     pub packages: Vec<String>,
+    /// The packages of a release of Debian that provide it, if they can be fetched here.
+    pub debian: Option<Debian>,
 }
 
 /// A probe only prints a version. One that runs longer than this hangs.
@@ -53,11 +56,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Runs each need's probe.
 pub fn availability(manifest: &Manifest, context: Context<'_>) -> Availability {
     let mut versions = Vec::new();
-    let mut what = Vec::new();
+    let mut what = unfetched(manifest);
+    if !what.is_empty() {
+        // The probes would find another runtime.
+        return Availability::Missing { what };
+    }
     if let Err(unset) = manifest.environment(|name| std::env::var_os(name)) {
         // The probes would find another runtime.
         let get = manifest.variant.as_ref().map(|variant| variant.get.clone()).unwrap_or_default();
-        let missing = Missing { name: unset.name, get, detail: unset.detail, packages: Vec::new() };
+        let missing =
+            Missing { name: unset.name, get, detail: unset.detail, packages: Vec::new(), debian: None };
         return Availability::Missing { what: vec![missing] };
     }
     if let Some(attached) = manifest.attached() {
@@ -65,7 +73,8 @@ pub fn availability(manifest: &Manifest, context: Context<'_>) -> Availability {
             Ok(theirs) => versions.push(("attached to".to_owned(), theirs.name())),
             Err(detail) => {
                 let name = format!("a server at {}", attached.url);
-                what.push(Missing { name, get: attached.get.clone(), detail, packages: Vec::new() });
+                let get = attached.get.clone();
+                what.push(Missing { name, get, detail, packages: Vec::new(), debian: None });
             }
         }
     }
@@ -74,13 +83,31 @@ pub fn availability(manifest: &Manifest, context: Context<'_>) -> Availability {
             Ok(version) => versions.push((need.name.clone(), version)),
             Err(detail) => what.push(Missing {
                 name: need.name.clone(),
-                get: need.get.clone(),
+                get: match &need.debian {
+                    Some(debian) if need.get.is_empty() => debian.get_another(),
+                    _ => need.get.clone(),
+                },
                 detail,
                 packages: need.packages.clone(),
+                debian: None,
             }),
         }
     }
     if what.is_empty() { Availability::Ready { versions } } else { Availability::Missing { what } }
+}
+
+/// The needs whose packages of a release are not here.
+fn unfetched(manifest: &Manifest) -> Vec<Missing> {
+    let of_releases = manifest.needs.iter().filter_map(|need| Some((need, need.debian.as_ref()?)));
+    let absent = of_releases.filter_map(|(need, debian)| Some((need, debian, debian.absent()?)));
+    let missing = absent.map(|(need, debian, absent)| Missing {
+        name: need.name.clone(),
+        get: absent.get(debian, &manifest.name),
+        detail: absent.detail(),
+        packages: absent.packages(),
+        debian: absent.can_be_fetched().then(|| debian.clone()),
+    });
+    missing.collect()
 }
 
 /// The needs' names and versions in one line.
@@ -94,6 +121,9 @@ fn probe(
     patience: Duration,
     cancel: &AtomicBool,
 ) -> Result<String, String> {
+    if let (Some(debian), true) = (&need.debian, need.probe.is_empty()) {
+        return version(need.version.as_deref(), &debian.version()?);
+    }
     let (program, arguments) = need.probe.split_first().ok_or("its probe is empty")?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&manifest.dir);
@@ -103,7 +133,7 @@ fn probe(
         std::io::ErrorKind::NotFound => format!("`{program}` is not installed"),
         _ => format!("`{program}` cannot be started: {e}"),
     })?;
-    let output = captured.output();
+    let output = plain(&captured.output());
     match captured.waited {
         // A probe that prints nothing found nothing.
         Waited::Exited(Exit::Code(0)) if output.trim().is_empty() => {
@@ -123,6 +153,25 @@ fn version(pattern: Option<&str>, output: &str) -> Result<String, String> {
     let found = pattern.captures(output).and_then(|groups| groups.get(1).or(groups.get(0)));
     let found = found.map(|found| found.as_str().trim().to_owned());
     found.ok_or_else(|| format!("its version does not match '{pattern}'{}", quoted(output)))
+}
+
+/// Text without what moves or colours a terminal. Its lines stay.
+fn plain(text: &str) -> String {
+    let mut rest = text.chars().peekable();
+    let mut plain = String::with_capacity(text.len());
+    while let Some(char) = rest.next() {
+        match char {
+            '\u{1b}' if rest.next_if_eq(&'[').is_some() => {
+                // A sequence ends with a letter, or with one of a few signs beside them (ECMA-48).
+                while rest.next_if(|char| (' '..='?').contains(char)).is_some() {}
+                let _ = rest.next_if(|char| ('@'..='~').contains(char));
+            }
+            '\n' | '\t' => plain.push(char),
+            char if char.is_control() => {}
+            char => plain.push(char),
+        }
+    }
+    plain
 }
 
 fn quoted(output: &str) -> String {
@@ -150,6 +199,20 @@ mod tests {
         ] {
             let found = version(pattern, output);
             assert_eq!(found.as_deref().map_err(String::as_str), expected);
+        }
+    }
+
+    #[test]
+    fn what_moves_a_terminal_is_left_out() {
+        for (text, expected) in [
+            ("25\n", "25\n"),
+            ("\u{1b}[0m\u{1b}[1;31merror\u{1b}[0m: no\r\n", "error: no\n"),
+            ("a\u{1b}b\u{7}", "ab"),
+            ("\u{1b}[", ""),
+            ("\u{1b}[12", ""),
+            ("é [1m", "é [1m"),
+        ] {
+            assert_eq!(plain(text), expected, "{text:?}");
         }
     }
 
@@ -188,6 +251,13 @@ mod tests {
     }
 
     fn need(probe: Vec<String>) -> Need {
-        Need { name: "n".to_owned(), probe, version: None, get: String::new(), packages: vec![] }
+        Need {
+            name: "n".to_owned(),
+            probe,
+            version: None,
+            get: String::new(),
+            packages: vec![],
+            debian: None,
+        }
     }
 }

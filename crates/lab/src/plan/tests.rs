@@ -138,6 +138,7 @@ fn the_ready_made_experiments_can_be_planned() {
     let ready_made = [
         "clients",
         "connections",
+        "cowboy-versions",
         "frames",
         "open-loop",
         "pools",

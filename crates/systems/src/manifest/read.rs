@@ -4,6 +4,7 @@
 mod apply;
 mod draft;
 mod inputs;
+mod needs;
 mod raw;
 mod secured;
 mod sent;
@@ -19,11 +20,12 @@ use toml::Spanned;
 pub use draft::Draft;
 use raw::RawCommand;
 pub(super) use raw::{
-    RawAnswer, RawBuild, RawEnvironment, RawKnob, RawManifest, RawNeed, RawReady, RawStart, RawVariant,
+    RawAnswer, RawBuild, RawEnvironment, RawKnob, RawManifest, RawReady, RawStart, RawVariant,
 };
 
 use super::{
-    ADDRESS, Answer, Attached, Build, Hooks, Manifest, Need, PLACEHOLDERS, Program, Ready, Start, USERS,
+    ADDRESS, Answer, Attached, Build, DEBIAN, Hooks, Manifest, PLACEHOLDERS, Program, Ready, Start, USERS,
+    debian_name,
 };
 use crate::allotment;
 use crate::input::{self, InputError, Source, nearest};
@@ -74,11 +76,13 @@ pub(super) fn sent(manifest: &Manifest) -> Result<Manifest, InputError> {
         let message = format!("`{}` is not the whole path of its folder", path.display());
         return reader.wrong(raw.name.span(), message, "begin with a slash");
     }
+    let name = raw.name.span();
     let mut read = reader.check(raw, &manifest.dir, &manifest.home)?.remove(0);
     read.version = manifest.version.clone();
     if let Some(variant) = &manifest.variant {
         read.name = format!("{}@{}", read.name, variant.name);
         read.variant = Some(reader.sent_variant(variant)?);
+        reader.debians(&name, &read)?;
     }
     Ok(read)
 }
@@ -112,6 +116,7 @@ impl Reader<'_> {
             }
         };
         let grace = raw.stop.and_then(|stop| stop.grace_ms);
+        let name = raw.name.span();
         let plain = Manifest {
             name: raw.name.into_inner(),
             role: raw.role,
@@ -132,6 +137,7 @@ impl Reader<'_> {
             variant: None,
             version: None,
         };
+        self.debians(&name, &plain)?;
         self.with_variants(plain, raw.variants)
     }
 
@@ -206,35 +212,6 @@ impl Reader<'_> {
             return self.wrong(raw.span(), format!("{field} = {number} is out of range"), help);
         }
         Ok(number.unsigned_abs())
-    }
-
-    pub(super) fn need(&self, raw: RawNeed) -> Read<Need> {
-        let program = raw.probe.get_ref().first();
-        if program.is_none_or(String::is_empty) {
-            return self.wrong(
-                raw.probe.span(),
-                "an empty probe",
-                "name a command, such as [\"erl\", \"-version\"]",
-            );
-        }
-        if let Some(version) = &raw.version
-            && let Err(e) = regex::Regex::new(version.get_ref())
-        {
-            let reason = e.to_string().lines().last().unwrap_or_default().trim().to_owned();
-            let message = format!("not a regular expression: {reason}");
-            return self.wrong(
-                version.span(),
-                message,
-                "see docs.rs/regex for the syntax; quote it with '…'",
-            );
-        }
-        Ok(Need {
-            name: raw.name,
-            probe: raw.probe.into_inner(),
-            version: raw.version.map(Spanned::into_inner),
-            get: raw.get,
-            packages: raw.packages,
-        })
     }
 
     pub(super) fn build(&self, raw: &RawBuild) -> Read<Build> {
@@ -318,7 +295,8 @@ impl Reader<'_> {
         let names = template::names(text).or_else(|why| self.wrong(raw.span(), why, ""))?;
         for name in names {
             let variable = name.strip_prefix('$').filter(|_| known.contains(&USERS));
-            if variable.is_none_or(str::is_empty) && !known.contains(&name.as_str()) {
+            let debian = debian_name(&name).is_some() && known.contains(&DEBIAN);
+            if variable.is_none_or(str::is_empty) && !debian && !known.contains(&name.as_str()) {
                 let near = nearest(&name, known.iter().copied());
                 let near = near.map(|near| format!("did you mean {{{near}}}? ")).unwrap_or_default();
                 let all = known.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(", ");
@@ -454,11 +432,15 @@ impl Reader<'_> {
 }
 
 impl Start {
+    /// The words of its commands and the values of its environment.
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        let hooks = self.hooks.all().into_iter().filter_map(|(_, command)| command).flatten();
+        self.command.iter().chain(self.env.values()).chain(hooks)
+    }
+
     /// Whether the command, the environment or a hook contains the placeholder.
     pub(crate) fn uses(&self, placeholder: &str) -> bool {
-        let hooks = self.hooks.all().into_iter().filter_map(|(_, command)| command).flatten();
-        let mut texts = self.command.iter().chain(self.env.values()).chain(hooks);
-        texts
+        self.texts()
             .any(|text| template::names(text).is_ok_and(|names| names.iter().any(|name| name == placeholder)))
     }
 }

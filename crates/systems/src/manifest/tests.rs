@@ -111,6 +111,13 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ("\"requests\"]", "\"clients\"]", "3:24: a server cannot do `clients`"),
     ("\"server\"", "\"client\"", "3:14: a client cannot do `upload`"),
     ("[\"erl\", \"-noshell\"]", "[]", "8:9: an empty probe"),
+    ("probe = [\"erl\", \"-noshell\"]\n", "", "7:8: it does not say how to find out whether it is there"),
+    ("get = \"apt-get install erlang-base\"\n", "", "7:8: it does not say how to get it (add get ="),
+    (
+        "[build]",
+        "debian = { release = 'bullseye', packages = ['a1'] }\n[build]",
+        "12:10: packages and debian at once (keep one",
+    ),
     (r"'^(\S+)'", "'^('", "9:11: not a regular expression: error: unclosed group"),
     ("[\"sh\", \"build.sh\", \"{out}\"]", "[]", "13:11: an empty command"),
     (
@@ -136,7 +143,7 @@ const BROKEN: &[(&str, &str, &str)] = &[
     (
         "timeout_s = 180",
         "inputs = ['{out}/x']",
-        "14:11: unknown placeholder `{out}` (known here: {dir}, {home}, {variant}, {narrows}, {$NAME}",
+        "14:11: unknown placeholder `{out}` (known here: {dir}, {home}, {variant}, {narrows}, {debian}, {$NAME}",
     ),
     ("\"{buffer}\"]", "\"{bufer}\"]", "17:45: unknown placeholder `{bufer}` (did you mean {buffer}?"),
     ("\"{port}\", ", "", "17:11: the server is not told its port"),
@@ -184,6 +191,63 @@ fn assert_mistakes(before: &str, text: &str, cases: &[(&str, &str, &str)]) {
 #[test]
 fn mistakes_have_position_and_remedy() {
     assert_mistakes("", GOOD, BROKEN);
+}
+
+/// The valid manifest with packages of a release.
+const OF_A_RELEASE: &str = r#"name = "cowboy2"
+role = "client"
+workloads = ["clients"]
+language = ""
+about = ""
+[[needs]]
+name = "Erlang/OTP"
+debian = { release = "bullseye", packages = ["erlang-base", "erlang-ssl"] }
+[start]
+command = ["{debian}/usr/bin/erl"]
+"#;
+
+#[test]
+fn packages_of_a_release_need_neither_a_probe_nor_a_way_to_get_them() {
+    let manifest = parse(OF_A_RELEASE).unwrap();
+    let packages = ["erlang-base", "erlang-ssl"].map(str::to_owned).to_vec();
+    let expected = Debian { release: "bullseye".to_owned(), packages, dependencies: true, name: None };
+    assert_eq!(manifest.debian(None), Some(&expected));
+    let alone = parse(&OF_A_RELEASE.replace("] }", "], dependencies = false }")).unwrap();
+    assert!(!alone.debian(None).unwrap().dependencies);
+    let mistakes = [
+        ("bullseye", "-o", "8:22: `-o` cannot be a release's name (a release's name has small letters"),
+        ("bullseye", "a b", "8:22: `a b` cannot be a release's name"),
+        ("\"erlang-ssl\"", "\"x=1\"", "8:61: `x=1` cannot be a package's name"),
+        ("\"erlang-ssl\"", "\"--yes\"", "8:61: `--yes` cannot be a package's name"),
+        ("[\"erlang-base\", \"erlang-ssl\"]", "[]", "8:10: no package (name at least one"),
+        ("release", "realease", "did you mean `release`?"),
+        (
+            "debian = { release = \"bullseye\", packages = [\"erlang-base\", \"erlang-ssl\"] }",
+            "probe = ['erl']\nget = ''",
+            "1:8: no need has the packages of {debian} (add a need with debian =",
+        ),
+        (
+            "[start]",
+            "[[needs]]\nname = 'x'\ndebian = { release = 'sid', packages = ['a1'] }\n[start]",
+            "1:8: two needs with packages of a release and one placeholder (give one of them a name",
+        ),
+        ("{debian}", "{debian.x}", "1:8: no need has the packages of {debian.x}"),
+        ("{debian}", "{debianx}", "10:12: unknown placeholder `{debianx}`"),
+        ("release =", "name = '../x', release =", "8:19: `../x` cannot be a folder's name"),
+    ];
+    assert_mistakes("", OF_A_RELEASE, &mistakes);
+    // A variant may have its own.
+    let other = "[variants.new]\n[[variants.new.needs]]\nname = 'Erlang/OTP'\n\
+                 debian = { release = 'trixie', packages = ['erlang-base'] }\n";
+    let all = parse_all(&format!("{OF_A_RELEASE}{other}")).unwrap();
+    let releases: Vec<&str> =
+        all.iter().filter_map(|system| Some(system.debian(None)?.release.as_str())).collect();
+    assert_eq!(releases, ["bullseye", "trixie"]);
+    // Two folders have two names.
+    let second =
+        "[[needs]]\nname = 'x'\ndebian = { release = 'sid', packages = ['a1'], name = 'x' }\n[start]";
+    let both = OF_A_RELEASE.replace("[start]", second).replace("{debian}", "{debian.x}{debian}");
+    assert_eq!(parse(&both).unwrap().debian(Some("x")).unwrap().release, "sid");
 }
 
 const VARIANTS: &str = r#"
@@ -240,7 +304,7 @@ fn mistakes_in_variants_are_errors() {
         (
             "{$OTP26}",
             "{OTP26}",
-            "unknown placeholder `{OTP26}` (known here: {dir}, {home}, {variant}, {$NAME}",
+            "unknown placeholder `{OTP26}` (known here: {dir}, {home}, {variant}, {debian}, {$NAME}",
         ),
         ("{$OTP26}", "{$}", "unknown placeholder `{$}`"),
         ("get = \"OTP26=/opt/otp26\"\n", "", "it does not say how to get what the user must set"),

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::read::{RawEnvironment, RawVariant, Read, Reader};
-use super::{Manifest, Program, USERS};
+use super::{DEBIAN, Manifest, Program, USERS};
 use crate::template;
 
 /// What a variant adds to its [`Manifest`]: the environment of all of its commands.
@@ -124,7 +124,7 @@ impl Reader<'_> {
         get: Option<String>,
     ) -> Read<Variant> {
         self.word(name, "variant")?;
-        let known = ["dir", "home", "variant", USERS];
+        let known = ["dir", "home", "variant", DEBIAN, USERS];
         let path = path.map(|path| self.placeholders(path, &known)).transpose()?;
         let env = self.environment(env, &known)?;
         let users = env.values().chain(&path).any(|text| text.contains("{$"));
@@ -164,6 +164,7 @@ impl Reader<'_> {
             variant.answer = self.answer(raw.answer.as_ref(), &plain.workloads)?;
         }
         variant.variant = Some(added);
+        self.debians(&name.span(), &variant)?;
         Ok(variant)
     }
 }

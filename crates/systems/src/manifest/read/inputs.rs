@@ -2,7 +2,7 @@
 
 use toml::Spanned;
 
-use super::super::{BuildInput, USERS};
+use super::super::{BuildInput, DEBIAN, USERS};
 use super::{Read, Reader};
 
 /// Reads the list. `$NAME` is the value of an environment variable; anything else is a path.
@@ -18,7 +18,7 @@ fn read_input(reader: &Reader, raw: &Spanned<String>) -> Read<BuildInput> {
     }
     let Some(name) = text.strip_prefix('$') else {
         return Ok(BuildInput::Path(
-            reader.placeholders(raw, &["dir", "home", "variant", "narrows", USERS])?,
+            reader.placeholders(raw, &["dir", "home", "variant", "narrows", DEBIAN, USERS])?,
         ));
     };
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -45,12 +45,27 @@ pub(in crate::manifest) struct RawManifest {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::manifest) struct RawNeed {
-    pub(in crate::manifest) name: String,
-    pub(in crate::manifest) probe: Spanned<Vec<String>>,
+    pub(in crate::manifest) name: Spanned<String>,
+    pub(in crate::manifest) probe: Option<Spanned<Vec<String>>>,
     pub(in crate::manifest) version: Option<Spanned<String>>,
-    pub(in crate::manifest) get: String,
+    pub(in crate::manifest) get: Option<String>,
     #[serde(default)]
     pub(in crate::manifest) packages: Vec<String>,
+    pub(in crate::manifest) debian: Option<Spanned<RawDebian>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::manifest) struct RawDebian {
+    pub(in crate::manifest) release: Spanned<String>,
+    pub(in crate::manifest) packages: Vec<Spanned<String>>,
+    #[serde(default = "yes")]
+    pub(in crate::manifest) dependencies: bool,
+    pub(in crate::manifest) name: Option<Spanned<String>>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Deserialize)]

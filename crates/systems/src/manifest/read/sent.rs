@@ -2,7 +2,7 @@
 
 use super::super::{BuildInput, Hooks, Manifest, Need, Program, Start, Variant};
 use super::draft::{raw, spanned, words};
-use super::raw::{RawAnswer, RawBuild, RawManifest, RawNeed, RawReady, RawStart, RawStop};
+use super::raw::{RawAnswer, RawBuild, RawDebian, RawManifest, RawNeed, RawReady, RawStart, RawStop};
 use super::{Read, Reader};
 use crate::manifest::{Answer, Build};
 use crate::workload::Role;
@@ -66,12 +66,22 @@ fn whole(number: u128) -> i64 {
 }
 
 fn raw_need(need: Need) -> RawNeed {
+    // Packages of a release need no probe.
+    let probe = Some(need.probe).filter(|probe| !probe.is_empty() || need.debian.is_none());
     RawNeed {
-        name: need.name,
-        probe: spanned(need.probe),
+        name: spanned(need.name),
+        probe: probe.map(spanned),
         version: need.version.map(spanned),
-        get: need.get,
+        get: Some(need.get),
         packages: need.packages,
+        debian: need.debian.map(|debian| {
+            spanned(RawDebian {
+                release: spanned(debian.release),
+                packages: debian.packages.into_iter().map(spanned).collect(),
+                dependencies: debian.dependencies,
+                name: debian.name.map(spanned),
+            })
+        }),
     }
 }
 
