@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The measurement of the GitHub Action (action.yml): one interleaved run of `narrows try`. Its table goes to the job's summary, its
-# verdicts become annotations, and the exit code is that of the run: 3 if a condition of INPUT_FAIL_IF is met or cannot be judged.
+# verdicts become annotations, and the exit code is that of the run: 3 if a condition of INPUT_FAIL_IF is met or cannot be judged, 4
+# if one is inconclusive.
 #
 # It can be run by hand, with `narrows` in PATH and these variables:
 #   INPUT_COMMAND       what to compare, one command or URL a line; with a base it is one command, in the builds of two commits

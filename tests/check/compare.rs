@@ -32,9 +32,26 @@ fn runs_are_compared() {
         ended.stdout.replace(&format!("than {first},"), "").replace(&format!("against {first}"), "")
     });
     assert_eq!(file, run);
-    // Conditions that do not apply are no failure.
-    lab.narrows(&["compare", "1", "2", "--fail-if", "throughput<0.97,time>1.03"]).code(0);
+    // Conditions that are certainly not met are no failure.
+    lab.narrows(&["compare", "1", "2", "--fail-if", "throughput<0.9,time>1.1"]).code(0);
     lab.narrows(&["compare", "2", "3", "--fail-if", "time>1.1"]).code(3);
+}
+
+#[test]
+fn what_is_inconclusive_does_not_pass_in_silence() {
+    let lab = Lab::new();
+    lab.run(&["--rounds", "6"]).code(0);
+    lab.home.write("truth.toml", &TRUTH.replace("seed = 3", "seed = 4"));
+    lab.run(&["--rounds", "6"]).code(0);
+    let gate =
+        |words: &[&str]| lab.narrows(&[&["compare", "1", "2", "--fail-if", "throughput<1"], words].concat());
+    assert_snapshot!("inconclusive", shown(&gate(&[]).code(4)));
+    assert_snapshot!("inconclusive_junit", shown(&gate(&["--format", "junit"]).code(4)));
+    assert_snapshot!("inconclusive_github", shown(&gate(&["--format", "github"]).code(4)));
+    gate(&["--inconclusive", "pass"]).code(0).says(&["inconclusive: throughput<1"]);
+    let failed = gate(&["--inconclusive", "fail", "--format", "junit"]).code(3).says(&["failed: e beta"]);
+    assert!(failed.stdout.contains("<failure message=\"e beta: "), "{failed:#?}");
+    lab.narrows(&["compare", "1", "2", "--inconclusive", "pass"]).code(2).says(&["--fail-if"]);
 }
 
 #[test]

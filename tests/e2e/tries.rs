@@ -41,8 +41,8 @@ fn the_slower_of_two_commands_is_found() {
         squeezed(&ended.stdout).contains("GET /: every answer was 200 with the same 2 bytes"),
         "{ended:#?}"
     );
-    // Five rounds of two arms and the base's twin.
-    assert_eq!(home.observations().len(), 15);
+    // Five rounds of two arms, three of them with the base's twin.
+    assert_eq!(home.observations().len(), 13);
     assert!(home.run(["report", "last"]).code(0).stdout.contains("fast.js leads"));
 
     // The gate: the second is slower than the first, but not the other way round.
@@ -234,7 +234,7 @@ fn an_interrupted_comparison_goes_on_with_its_gate() {
     let ended = home.run(["run", "--resume", "1"]).code(3).says(&["run 1 goes on", "failed: slow.js"]);
     assert!(ended.stdout.contains("fast.js leads"), "{ended:#?}");
     assert_eq!(home.observations()[..before.len()], before);
-    assert_eq!(home.observations().len(), 15);
+    assert_eq!(home.observations().len(), 13);
 }
 
 #[test]
@@ -282,6 +282,19 @@ fn a_gate_may_limit_the_figure_itself() {
     gate("memory>1kB").code(3).says(&["failed: ", "memory_bytes", "memory>1kB"]);
     gate("rate>1/s").code(3).says(&["failed: ", "requests_per_s", "rate>1/s"]);
     gate("rate<20ms").code(2).says(&["ms is none of its units, which are /s, k/s"]);
+    // Chance decides whether a bound at the figure itself is decided, but never the words.
+    let at_the_bound = |words: &[&str]| {
+        let (one, other) = (server(), format!("{} --threads 1", server()));
+        let words = [&["try", &one, &other, "--fail-if", "rate<1"], words, &SHORT[..]].concat();
+        home.run(&words)
+    };
+    let ended = at_the_bound(&[]);
+    let (code, said) = (ended.status.code(), squeezed(&ended.stderr));
+    assert_eq!(code == Some(4), said.contains("inconclusive is no pass"), "{ended:#?}");
+    let fails = said.contains("failed: ") || said.contains("cannot be judged: ");
+    assert_eq!(code == Some(3), fails, "{ended:#?}");
+    assert_ne!(at_the_bound(&["--inconclusive", "pass"]).status.code(), Some(4));
+    assert_ne!(at_the_bound(&["--inconclusive", "fail"]).status.code(), Some(4));
     home.run(["compare", "1", "2", "--fail-if", "p99>20ms"]).code(2).says(&["compared by their ratios"]);
 }
 

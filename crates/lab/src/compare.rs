@@ -18,8 +18,11 @@ use systems::Value;
 pub use environment::Difference;
 pub use select::{Selection, Side};
 
+use crate::condition::Condition;
 use crate::experiment::Figure;
-use crate::findings::{Estimate, ExperimentFindings, Findings, Missing, Ratio, Rows, log_ratios};
+use crate::findings::{
+    Estimate, ExperimentFindings, Findings, Missing, Ratio, Rows, Shown, Test, Tested, log_ratios, test,
+};
 use crate::observation::Scenario;
 
 /// One side of a comparison: a run, or some scenarios of it.
@@ -129,6 +132,30 @@ pub fn compare(a: &Chosen, b: &Chosen) -> RunComparison {
     RunComparison { a: a.name.clone(), b: b.name.clone(), differences, machine, matched, unmatched }
 }
 
+/// Tests conditions on the ratios of two sides together: for each condition and each pair that has a ratio, with the positions of
+/// both.
+pub fn gated(a: &Chosen, b: &Chosen, conditions: &[Condition]) -> Vec<(usize, usize, Tested)> {
+    let same = a.identity == b.identity;
+    let (pairs, _) = select::pairs(a, b);
+    let mut places = Vec::new();
+    let mut tests = Vec::new();
+    for (index, condition) in conditions.iter().enumerate() {
+        for (at, (left, right)) in pairs.iter().enumerate() {
+            let figure = left.experiment.figure;
+            let Some(ratio) = Pair::new(*left, *right, same).ratio().filter(|_| condition.is_about(figure))
+            else {
+                continue;
+            };
+            let seen = if condition.more_is_better(figure) { ratio } else { ratio.inverse() };
+            let above = better(*left, *right, same, condition.edge(figure)).map(|above| (above, seen));
+            places.push((index, at));
+            tests.push(Test { condition, figure, builds: vec![Shown { above, ..Shown::default() }] });
+        }
+    }
+    let tested = places.into_iter().zip(test(&tests));
+    tested.map(|((condition, pair), tested)| (condition, pair, tested)).collect()
+}
+
 impl RunComparison {
     /// Whether the conditions differ so much that the ratios are meaningless.
     pub fn is_meaningless(&self) -> bool {
@@ -195,18 +222,11 @@ impl<'a> Pair<'a> {
     fn new(a: Entry<'a>, b: Entry<'a>, same_run: bool) -> Self {
         let comparable =
             a.estimate.compares() && b.estimate.compares() && a.experiment.figure == b.experiment.figure;
-        let seen = if same_run {
-            within_a_run(a, b)
-        } else {
-            let location = a.to_yardstick().zip(b.to_yardstick()).and_then(|(a, b)| difference(&b, &a));
-            let bound = [a, b].iter().map(|entry| entry.estimate.bound() + entry.bound_of_yardstick()).sum();
-            location.map(|location: Location| {
-                let location = location.within(bound);
-                let (low, high) = location.interval(LEVEL);
-                LogRatio { location, low, high, level: LEVEL, p: location.p() }
-            })
-        };
-        Self { a, b, seen: seen.filter(|_| comparable) }
+        Self { a, b, seen: better(a, b, same_run, 0.0).filter(|_| comparable) }
+    }
+
+    fn ratio(&self) -> Option<Ratio> {
+        self.seen.map(|s| Ratio::of_logs(s.location.estimate, s.low, s.high))
     }
 
     /// Judges the ratio. `p` is corrected; it is None if there is no ratio.
@@ -231,7 +251,7 @@ impl<'a> Pair<'a> {
             a: self.a.label(None),
             b: self.b.label(None),
             rounds: rounds.into(),
-            ratio: self.seen.map(|s| Ratio::of_logs(s.location.estimate, s.low, s.high)),
+            ratio: self.ratio(),
             p,
             verdict,
             because,
@@ -241,18 +261,30 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// How much better `b` is than `a`, in the rounds that both share.
-fn within_a_run(a: Entry, b: Entry) -> Option<LogRatio> {
+/// How much better `b` is than `a`, less what is expected.
+fn better(a: Entry, b: Entry, same_run: bool, expected: f64) -> Option<LogRatio> {
+    if same_run {
+        return within_a_run(a, b, expected);
+    }
+    let found = difference(&b.to_yardstick()?, &a.to_yardstick()?)?;
+    let bound = [a, b].iter().map(|entry| entry.estimate.bound() + entry.bound_of_yardstick()).sum();
+    let location = Location { estimate: found.estimate - expected, ..found }.within(bound);
+    let (low, high) = location.interval(LEVEL);
+    Some(LogRatio { location, low, high, level: LEVEL, p: location.p() })
+}
+
+/// The same in the rounds that both share.
+fn within_a_run(a: Entry, b: Entry, expected: f64) -> Option<LogRatio> {
     let experiment = a.experiment;
     // The two sides may hold the same findings twice.
     let position =
         |entry: Entry| experiment.estimates.iter().position(|e| e.scenario == entry.estimate.scenario);
     match position(a).zip(position(b)) {
-        Some((a, b)) => Rows::of(experiment).compare(b, a, 0.0),
+        Some((a, b)) => Rows::of(experiment).compare(b, a, expected),
         // Two experiments have no rows in common.
         None => {
             let both = [a.estimate.clone(), b.estimate.clone()];
-            Rows::new(experiment.figure, experiment.design, &both, None).compare(1, 0, 0.0)
+            Rows::new(experiment.figure, experiment.design, &both, None).compare(1, 0, expected)
         }
     }
 }

@@ -10,6 +10,7 @@ mod best;
 mod ceiling;
 mod claim;
 mod comparison;
+mod conditions;
 mod detail;
 mod effect;
 mod effort;
@@ -35,7 +36,7 @@ use std::ops::Deref;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::Design;
+use stats::{Design, Verdict};
 use systems::Workload;
 
 pub use apply::Snippet;
@@ -45,8 +46,10 @@ pub use beside::{
     ShapeFigures, SizeRatio,
 };
 pub use claim::{Claim, Silence};
-pub use comparison::{Comparison, NoiseFloor, Ratio, compare_scenarios, is_hardly_measured, log_ratios};
+pub use comparison::{Comparison, NoiseFloor, Ratio, is_hardly_measured, log_ratios};
 use comparison::{Judged, judge};
+pub use conditions::{Answer, Gate, Gated, Tested};
+pub(crate) use conditions::{Shown, Test, test};
 pub use detail::Detail;
 pub use effect::{Effect, Interaction};
 pub use effort::{Effort, Sent};
@@ -72,10 +75,13 @@ use crate::observation::{Measurement, Observation, Outcome, measurements};
 use crate::plan::{Plan, Planned, Setup};
 
 /// The findings of a run.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Findings {
-    /// One for each experiment, in the plan's order.
+    /// One for each experiment and figure, in the plan's order.
     pub experiments: Vec<ExperimentFindings>,
+    /// One for each condition of the plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<Gate>,
 }
 
 /// The findings of one experiment.
@@ -155,6 +161,34 @@ pub fn comparisons_asked(planned: &Planned) -> usize {
 
 /// Computes the findings of a plan's observations, complete or not. The crate `published` adds `beside` later.
 pub fn findings(plan: &Plan, observations: &[Observation]) -> Findings {
+    let compared = compared(plan, observations);
+    let gates = conditions::gates(plan, &compared);
+    Findings { experiments: compared.into_iter().map(|compared| compared.findings(plan)).collect(), gates }
+}
+
+/// Which experiments of the plan more rounds may decide: those that a condition limits until it is decided, and the others until
+/// their comparisons are.
+pub(crate) fn undecided(plan: &Plan, observations: &[Observation]) -> Vec<bool> {
+    let compared = compared(plan, observations);
+    let gated = conditions::undecided(plan, &compared);
+    let open = plan.experiments.iter().map(|planned| {
+        let views = || compared.iter().enumerate().filter(|(_, c)| c.planned.name == planned.name);
+        let open = |c: &Comparison| matches!(c.verdict, Verdict::Undecided { more_rounds: Some(_) });
+        match views().filter_map(|(at, _)| gated.get(&at)).copied().reduce(|one, other| one || other) {
+            Some(open) => open,
+            None => views().any(|(_, c)| c.comparisons.iter().any(open)),
+        }
+    });
+    open.collect()
+}
+
+/// Makes the comparisons that a plan asks for, without its other findings: one list for each experiment and figure.
+#[cfg(test)]
+pub(crate) fn compare_scenarios(plan: &Plan, observations: &[Observation]) -> Vec<Vec<Comparison>> {
+    compared(plan, observations).into_iter().map(|compared| compared.comparisons).collect()
+}
+
+fn compared<'a>(plan: &Plan, observations: &'a [Observation]) -> Vec<Compared<'a>> {
     let compared = plan.experiments.iter().flat_map(|planned| {
         let observations = observations.iter().filter(|o| o.trial.scenario.experiment == planned.name);
         let observations: Vec<&Observation> = observations.collect();
@@ -164,12 +198,37 @@ pub fn findings(plan: &Plan, observations: &[Observation]) -> Findings {
         views.map(move |view| Compared::new(view, plan, observations.clone())).collect::<Vec<_>>()
     });
     let mut compared: Vec<Compared> = compared.collect();
+    let mut families: BTreeMap<Family, Vec<&mut Compared>> = BTreeMap::new();
+    for one in &mut compared {
+        families.entry(Family::of(&one.planned, plan)).or_default().push(one);
+    }
+    families.values_mut().for_each(|together| comparison::compare(together));
     repeated::demand(&mut compared);
     overdriven::withhold(&mut compared, observations);
-    Findings { experiments: compared.into_iter().map(|compared| compared.findings(plan)).collect() }
+    compared
 }
 
-/// An experiment as one of its figures sees it, up to its comparisons.
+/// What is judged together: the figures of an experiment, or all that a run asks of one build.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Family {
+    Experiment(String),
+    /// Builds are counted from 0.
+    Build(usize),
+}
+
+impl Family {
+    fn of(planned: &Planned, plan: &Plan) -> Self {
+        if !plan.together {
+            return Self::Experiment(planned.name.clone());
+        }
+        // Each experiment that repeats another does so with the next build.
+        let before = plan.experiments.iter().take_while(|other| other.name != planned.name);
+        let repeats = |other: &&Planned| other.repeats == planned.repeats;
+        Self::Build(planned.repeats.as_ref().map_or(0, |_| before.filter(repeats).count() + 1))
+    }
+}
+
+/// An experiment as one of its figures sees it, up to its comparisons, which are made together with those of others.
 struct Compared<'a> {
     planned: Planned,
     observations: Vec<&'a Observation>,
@@ -181,8 +240,7 @@ struct Compared<'a> {
 impl<'a> Compared<'a> {
     fn new(planned: Planned, plan: &Plan, observations: Vec<&'a Observation>) -> Self {
         let (estimates, rows) = estimate::estimates(&planned, plan.design, &observations);
-        let comparisons = comparison::comparisons(&planned, &estimates, &rows);
-        Self { planned, observations, estimates, rows, comparisons }
+        Self { planned, observations, estimates, rows, comparisons: Vec::new() }
     }
 
     fn findings(self, plan: &Plan) -> ExperimentFindings {
@@ -293,8 +351,7 @@ impl ExperimentFindings {
     /// Whether a comparison sets a scenario beside the base: another system beside that of the base, or values of a knob. False if
     /// there is no base.
     pub fn is_beside_base(&self, c: &Comparison) -> bool {
-        let Some(base) = &self.base else { return false };
-        c.by != By::System || self.estimates[c.against].scenario.system == base.scenario.system
+        c.is_beside_base(&self.setup, &self.estimates[c.against].scenario)
     }
 }
 

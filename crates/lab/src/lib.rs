@@ -10,6 +10,8 @@ pub mod ask;
 mod climb;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod compare;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
+pub mod condition;
 pub mod doubt;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod experiment;

@@ -6,9 +6,9 @@
 //! experiments in turn: the first round of each, then the second. Rounds that follow each other at once share a slow drift,
 //! which looks like a difference between systems that feel it differently.
 //!
-//! In the full form, the reference runs in every round at each point of the workload, and at one of them twice: A against
-//! A. In the quick form it runs once in each round, because rounds are what decides. An experiment with a base has no
-//! reference: the base runs twice in each round.
+//! In the full form, the reference runs in every round at each point of the workload, and at one of them twice in one round of
+//! four: A against A. In the quick form it runs once in each round, because rounds are what decides. An experiment with a base has
+//! no reference: the base runs twice in one round of four.
 //!
 //! A plan without a fixed number of rounds grows (`lab::rounds`, [`Plan::grow`]). The order of the added trials depends
 //! only on the seed and on the number of trials planned before.
@@ -18,11 +18,12 @@ use std::ops::Deref;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{Design, LOOKS, SplitMix64, shuffle};
+use stats::{Design, FEWEST_ROUNDS, LOOKS, SplitMix64, USUAL_LOOKS, shuffle};
 use systems::{Catalog, InputError, Manifest, Point, Role, Value, is_reference};
 
 use crate::ask::Ask;
 use crate::climb;
+use crate::condition::Condition;
 use crate::experiment::grid::{self, Axis, Excluded, Request};
 use crate::experiment::{Experiment, Figure, Form, Subject};
 use crate::observation::{Scenario, Timing, Trial};
@@ -42,6 +43,12 @@ pub struct Plan {
     /// How long the first look took to start a system, to ask it and to stop it, seconds. Nobody looked at the others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub starts: BTreeMap<String, f64>,
+    /// The conditions of a gate. Rounds are added until each is decided, instead of the comparisons of what they limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// Whether all experiments ask one question, so that their comparisons are judged together. Otherwise each asks its own.
+    #[serde(default)]
+    pub together: bool,
     /// The experiments, in the order in which they run.
     pub experiments: Vec<Planned>,
     /// The trials, in the order in which they run: `trials[i].index == i`.
@@ -86,7 +93,7 @@ pub struct Setup {
 /// The scenario that the others are set beside, instead of the reference.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Base {
-    /// The scenario. Each round contains it twice.
+    /// The scenario. One round of four contains it twice.
     pub scenario: Scenario,
     /// The command that starts it with its version, if that is known, or the URL of a server that its user started. Shares of
     /// two bases can be compared only if these are equal.
@@ -221,7 +228,7 @@ impl Planned {
         self.figures().map(view).collect()
     }
 
-    /// The scenario that each round contains twice: the base, or in the full form the first of the reference's.
+    /// The scenario that one round of four contains twice: the base, or in the full form the first of the reference's.
     pub fn twin(&self) -> Option<&Scenario> {
         if let Some(base) = &self.base {
             return Some(&base.scenario);
@@ -232,6 +239,20 @@ impl Planned {
 }
 
 impl Plan {
+    /// A plan without trials, examined once.
+    pub fn new(seed: u64, experiments: Vec<Planned>) -> Self {
+        Self {
+            seed,
+            design: Design::ONCE,
+            budget_s: None,
+            starts: BTreeMap::new(),
+            conditions: Vec::new(),
+            together: false,
+            experiments,
+            trials: Vec::new(),
+        }
+    }
+
     /// The expected duration of the whole plan, seconds.
     pub fn estimate_s(&self) -> f64 {
         self.trials.iter().map(|trial| self.trial_s(trial)).sum()
@@ -246,15 +267,26 @@ impl Plan {
     /// Lets the plan grow until its trials have taken so many seconds. It is examined at as many of the `stats::LOOKS` as
     /// are expected to fit; with `once`, only at its end.
     pub fn grow_within(&mut self, budget_s: f64, once: bool) {
-        let round_s = self.round_s();
-        let looks = LOOKS.iter().filter(|look| f64::from(**look) * round_s <= budget_s).count();
+        let most = if self.conditions.is_empty() { USUAL_LOOKS as usize } else { LOOKS.len() };
+        let looks = LOOKS.iter().take(most).filter(|look| self.rounds_s(**look) <= budget_s).count();
         self.design = if once { Design::ONCE } else { Design::with_looks(looks as u32) };
         self.budget_s = Some(budget_s);
     }
 
-    /// The expected duration of one more round of all experiments, seconds.
+    /// The expected duration of one more round of all experiments, seconds. It has a twin.
     pub fn round_s(&self) -> f64 {
-        let first = self.trials.iter().filter(|trial| trial.round == 0);
+        self.later_s(false) + self.later_s(true)
+    }
+
+    /// The expected duration of so many rounds of all experiments, seconds.
+    pub(crate) fn rounds_s(&self, rounds: u32) -> f64 {
+        let twins = (0..rounds).filter(|round| has_twin(*round)).count() as f64;
+        f64::from(rounds) * self.later_s(false) + twins * self.later_s(true)
+    }
+
+    /// The expected duration of the twins of a round of all experiments but the first, or of its other trials, seconds.
+    fn later_s(&self, twins: bool) -> f64 {
+        let first = self.trials.iter().filter(|trial| trial.round == 0 && trial.twin == twins);
         let later = |trial: &Trial| {
             let planned = self.experiments.iter().find(|planned| planned.name == trial.scenario.experiment);
             let counted = planned.is_some_and(|planned| is_counted(planned, 1));
@@ -273,7 +305,15 @@ impl Plan {
                 let Some(planned) = self.experiments.get_mut(*index) else { continue };
                 if (planned.rounds..*rounds).contains(&round) {
                     planned.setup.rounds = round.saturating_add(1);
-                    push_round(&mut self.trials, round, planned, whole_round(planned), &mut rng);
+                    let twin = planned.twin().filter(|_| has_twin(round));
+                    push_round(
+                        &mut self.trials,
+                        round,
+                        planned,
+                        planned.scenarios.iter().collect(),
+                        twin,
+                        &mut rng,
+                    );
                 }
             }
         }
@@ -290,13 +330,7 @@ impl Plan {
         }
         let round = planned.rounds;
         planned.setup.rounds = round.saturating_add(1);
-        push_round(
-            &mut self.trials,
-            round,
-            planned,
-            scenarios.iter().map(|s| (s, false)).collect(),
-            &mut rng,
-        );
+        push_round(&mut self.trials, round, planned, scenarios.iter().collect(), None, &mut rng);
     }
 
     /// The same plan with as many rounds as fit into `budget_s` seconds, but at least one round of each experiment.
@@ -331,14 +365,7 @@ pub fn plan(
     seed: u64,
 ) -> Result<Plan, InputError> {
     grid::check_overrides(requests, catalog)?;
-    let mut plan = Plan {
-        seed,
-        design: Design::ONCE,
-        budget_s: None,
-        starts: BTreeMap::new(),
-        experiments: Vec::new(),
-        trials: Vec::new(),
-    };
+    let mut plan = Plan::new(seed, Vec::new());
     let mut rounds = Vec::new();
     for request in requests {
         if plan.experiments.iter().any(|known| known.name == request.experiment.name) {
@@ -355,21 +382,34 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Every scenario of an experiment once, and the yardstick's twin if there is one.
-fn whole_round(planned: &Planned) -> Vec<(&Scenario, bool)> {
-    let once = planned.scenarios.iter().map(|scenario| (scenario, false));
-    once.chain(planned.twin().map(|scenario| (scenario, true))).collect()
+/// Whether the yardstick has a twin in this round. The first three show the noise, and from then on one of four is enough.
+fn has_twin(round: u32) -> bool {
+    const FIRST: u32 = FEWEST_ROUNDS as u32;
+    const ONE_OF: u32 = 4;
+    round < FIRST || (round >= ONE_OF * FIRST && round.is_multiple_of(ONE_OF))
 }
 
-/// Appends one round of an experiment: these scenarios in shuffled order, each with whether it is a twin.
+/// Appends one round of an experiment: these scenarios in shuffled order, and the twin of one of them next to it. A pair that is
+/// compared is not parted, because neighbouring trials share more of what disturbs them.
 fn push_round(
     trials: &mut Vec<Trial>,
     round: u32,
     planned: &Planned,
-    mut order: Vec<(&Scenario, bool)>,
+    mut scenarios: Vec<&Scenario>,
+    twin: Option<&Scenario>,
     rng: &mut SplitMix64,
 ) {
-    shuffle(&mut order, rng);
+    shuffle(&mut scenarios, rng);
+    let mut order: Vec<(&Scenario, bool)> = scenarios.iter().map(|scenario| (*scenario, false)).collect();
+    if let Some(twin) = twin {
+        let at = scenarios.iter().position(|scenario| *scenario == twin).unwrap_or(0);
+        let after = match (at, scenarios.len()) {
+            (0, 2..) => false,
+            (at, size) if at + 1 == size && size > 1 => true,
+            _ => rng.below(2) == 1,
+        };
+        order.insert((at + usize::from(after)).min(order.len()), (twin, true));
+    }
     for (scenario, twin) in order {
         let index = trials.len() as u32;
         let (scenario, timing, counted) = (scenario.clone(), planned.timing, is_counted(planned, round));

@@ -3,14 +3,15 @@
 //!
 //! A search chooses its own trials (`search`). For the rest there are two rules (`stats::Design`). A plan that is examined once gets rounds of all its experiments as long as they fit
 //! into its budget: how many there are depends on time only, never on figures. A plan with several looks gets the rounds
-//! up to the next look for each experiment with undecided comparisons.
+//! up to the next look for each experiment that is undecided: if the plan has conditions about it, until each of these is decided,
+//! and otherwise until its comparisons are.
 //!
 //! A round always contains all scenarios of its experiment, decided or not: the rows of a round tell what it did to the
 //! others (`stats::Panel`).
 
-use stats::{Design, LOOKS, Verdict};
+use stats::{Design, LOOKS};
 
-use crate::findings::{Comparison, compare_scenarios};
+use crate::findings;
 use crate::observation::{Observation, Outcome};
 use crate::plan::{Plan, Planned};
 use crate::search;
@@ -21,12 +22,12 @@ pub const MOST_ROUNDS: u32 = 10;
 /// How many rounds are expected in a plan that grows, if everything takes as long as estimated and stays undecided.
 pub fn expected(plan: &Plan) -> u32 {
     let planned = plan.experiments.iter().map(|planned| planned.rounds).max().unwrap_or(0);
-    let fitting = (plan.budget_s.unwrap_or(0.0) / plan.round_s().max(1e-3)) as u32;
+    let fits = |rounds: &u32| plan.rounds_s(*rounds) <= plan.budget_s.unwrap_or(0.0);
     if plan.design.is_once() {
-        return fitting.min(MOST_ROUNDS).max(planned);
+        return (1..=MOST_ROUNDS).take_while(fits).last().unwrap_or(0).max(planned);
     }
     let looks = std::iter::successors(plan.design.next_look(0), |look| plan.design.next_look(*look));
-    looks.filter(|look| *look <= fitting).last().unwrap_or(planned).max(planned)
+    looks.take_while(fits).last().unwrap_or(planned).max(planned)
 }
 
 /// The same plan with so many times the rounds that are expected of it, whatever they show.
@@ -39,8 +40,8 @@ pub fn several_times(mut plan: Plan, times: u32) -> Plan {
     plan
 }
 
-/// Adds the trials that are needed next to a plan whose trials all have observations. Returns false if none are: all
-/// comparisons are decided, the budget is spent, or the number of rounds is fixed.
+/// Adds the trials that are needed next to a plan whose trials all have observations. Returns false if none are: everything
+/// is decided, the budget is spent, or the number of rounds is fixed.
 pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
     if plan.experiments.iter().any(|planned| planned.search.is_some()) {
         return search::extend(plan, observations);
@@ -55,7 +56,7 @@ pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
     let rounds = if plan.design.is_once() {
         one_round(experiments.collect(), left_s)
     } else {
-        next_looks(plan, experiments.collect(), left_s)
+        next_looks(plan, experiments.collect(), &findings::undecided(plan, observations), left_s)
     };
     plan.grow(&rounds);
     plan.trials.len() > before
@@ -83,29 +84,29 @@ fn one_round(experiments: Observed, left_s: f64) -> Vec<(usize, u32)> {
     open.map(|(index, (planned, _))| (index, planned.rounds + 1)).collect()
 }
 
-/// The rounds up to the next look for each experiment with undecided comparisons, as long as they fit.
-fn next_looks(plan: &Plan, experiments: Observed, mut left_s: f64) -> Vec<(usize, u32)> {
+/// The rounds up to the next look for each experiment that is undecided, as long as they fit. What a condition limits goes first,
+/// because a condition that is left open may fail the run.
+fn next_looks(plan: &Plan, experiments: Observed, undecided: &[bool], mut left_s: f64) -> Vec<(usize, u32)> {
     let mut rounds = Vec::new();
-    for (index, (planned, observations)) in experiments.iter().enumerate() {
+    let limited = |planned: &Planned| {
+        plan.conditions.iter().any(|c| planned.figures().any(|figure| c.is_about(figure)))
+    };
+    let mut order: Vec<usize> = (0..experiments.len()).collect();
+    order.sort_by_key(|index| !limited(experiments[*index].0));
+    for index in order {
+        let (planned, observations) = &experiments[index];
         let Some(look) = plan.design.next_look(planned.rounds) else { continue };
-        let views = planned.views();
-        let found = views.iter().flat_map(|view| compare_scenarios(view, plan.design, observations));
-        let found: Vec<Comparison> = found.collect();
         let step = look - planned.rounds;
         let cost_s = f64::from(step) * round_s(planned, observations);
         // What is not examined here spends no error. It goes on to the next look whatever it shows.
         let examined = LOOKS.contains(&planned.rounds);
-        if (!examined || is_open(&found)) && cost_s <= left_s {
+        if (!examined || undecided[index]) && cost_s <= left_s {
             left_s -= cost_s;
             rounds.push((index, look));
         }
     }
+    rounds.sort_unstable();
     rounds
-}
-
-/// Whether more rounds may decide a comparison.
-fn is_open(found: &[Comparison]) -> bool {
-    found.iter().any(|c| matches!(c.verdict, Verdict::Undecided { more_rounds: Some(_) }))
 }
 
 /// The expected duration of a round in seconds, from the trials so far.

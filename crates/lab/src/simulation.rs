@@ -10,11 +10,12 @@ mod advice;
 mod document;
 mod estimators;
 mod few;
+mod gate;
 pub(crate) mod search;
 
 use std::sync::OnceLock;
 
-use stats::{Design, Disturbances, LOOKS, Noise, Verdict};
+use stats::{Design, Disturbances, LOOKS, Noise, USUAL_LOOKS, Verdict};
 use systems::knob::Kind;
 use systems::{Point, Value, Workload};
 
@@ -40,16 +41,9 @@ pub(crate) fn plan(values: i64, rounds: Rounds, seed: u64) -> Plan {
     let planned = Planned { setup, scenarios, apply: Default::default(), search: None };
     let (design, budget_s) = match rounds {
         Rounds::Fixed(_) => (Design::ONCE, None),
-        Rounds::Auto => (Design::with_looks(u32::MAX), Some(f64::INFINITY)),
+        Rounds::Auto => (Design::with_looks(USUAL_LOOKS), Some(f64::INFINITY)),
     };
-    let mut plan = Plan {
-        seed,
-        design,
-        budget_s,
-        starts: Default::default(),
-        experiments: vec![planned],
-        trials: Vec::new(),
-    };
+    let mut plan = Plan { design, budget_s, ..Plan::new(seed, vec![planned]) };
     plan.grow(&[(0, if let Rounds::Fixed(rounds) = rounds { rounds } else { LOOKS[0] })]);
     plan
 }
@@ -135,8 +129,7 @@ fn run(mut plan: Plan, mut fake: Fake, better: f64) -> SimulatedRun {
         for trial in &plan.trials[seen.len()..] {
             seen.push(observe(&mut fake, trial).unwrap());
         }
-        let all: Vec<&Observation> = seen.iter().collect();
-        let found = compare_scenarios(&plan.experiments[0], plan.design, &all);
+        let found = compare_scenarios(&plan, &seen).remove(0);
         held_always &= held(&found, better);
         if !rounds::extend(&mut plan, &seen) {
             return SimulatedRun { found, rounds: plan.experiments[0].rounds, held_always };

@@ -4,14 +4,15 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
-use lab::compare::{Chosen, Matched, RunComparison, Selection, Side, compare};
+use lab::compare::{Chosen, RunComparison, Selection, Side, compare, gated};
+use lab::condition::Condition;
 use lab::findings::{Findings, findings};
 use lab::store::Store;
-use report::{Case, Grade, Judgement};
+use report::{Case, Grade, Judgement, SUITE};
 use serde::Deserialize;
 
 use crate::common::{self, End, Usage};
-use crate::condition::{Condition, FAILED, SUITE, say_failed};
+use crate::condition::{self, Inconclusive, conclude};
 use crate::stores::StoreArg;
 
 /// The format of a comparison.
@@ -41,9 +42,13 @@ pub struct Args {
     #[arg(value_name = "B")]
     b: String,
     /// Exit with code 3 if a scenario of B certainly meets this condition, such as `throughput<0.97` or `cpu>1.03`, or if
-    /// it cannot be judged because of errors, a missing figure, fewer than 3 rounds or a missing counterpart
+    /// it cannot be judged because of errors, a missing figure, fewer than 3 rounds or a missing counterpart. The code is 4 if
+    /// a condition is inconclusive
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     fail_if: Vec<String>,
+    /// What becomes of a condition that is neither certainly met nor excluded, instead of exit code 4
+    #[arg(long, value_enum, value_name = "END", requires = "fail_if")]
+    inconclusive: Option<Inconclusive>,
     /// Compare even if different processors, cores or timings make the comparison meaningless
     #[arg(long)]
     force: bool,
@@ -62,7 +67,7 @@ pub fn run(args: &Args) -> End {
         false => text.parse::<Side>().map_err(Usage),
     };
     let (left, right) = (parse(&args.a)?, parse(&args.b)?);
-    let conditions = Condition::all(&args.fail_if).map_err(Usage)?;
+    let conditions = condition::conditions(&args.fail_if).map_err(Usage)?;
     if let Some(absolute) = conditions.iter().find(|condition| !condition.needs_baseline()) {
         bail!(Usage(format!(
             "--fail-if {}: two runs are compared by their ratios: write one, such as p99>1.1",
@@ -90,50 +95,55 @@ pub fn run(args: &Args) -> End {
     if let Some(condition) = absent {
         bail!(Usage(format!("--fail-if {}: the runs do not have this figure in common", condition.text)));
     }
-    let cases = judged(&conditions, &found);
-    common::print(&text(args.format, &found, &cases))?;
-    let failed = say_failed(&cases);
-    if cases.iter().any(|case| case.grade == Grade::Unjudged) {
+    let mut judgement = Judgement::of_comparison(&found);
+    let cases = judged(&conditions, (&a, &b), &found);
+    if !cases.is_empty() {
+        judgement = judgement.decided_by(cases);
+    }
+    if args.inconclusive == Some(Inconclusive::Fail) {
+        judgement.fail_inconclusive();
+    }
+    common::print(&text(args.format, &found, &judgement))?;
+    if conditions.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let code = conclude(&judgement.cases, args.inconclusive, "more rounds in both runs may decide it");
+    if judgement.cases.iter().any(|case| case.grade == Grade::Unjudged) {
         common::say(
             "a scenario that cannot be judged does not pass --fail-if: select others with RUN:EXPERIMENT/SYSTEM, or measure again",
         );
     }
-    Ok(if failed { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+    Ok(code)
 }
 
-/// The comparison in a format. `cases` are those of conditions; without any, the verdicts decide.
-fn text(format: Format, found: &RunComparison, cases: &[Case]) -> String {
-    let judgement = || match Judgement::of_comparison(found) {
-        verdicts if cases.is_empty() => verdicts,
-        verdicts => verdicts.decided_by(cases.to_vec()),
-    };
+/// The comparison in a format.
+fn text(format: Format, found: &RunComparison, judgement: &Judgement) -> String {
     match format {
         Format::Text => report::comparison_text(found, common::width(), common::colour()),
         Format::Markdown => report::comparison_markdown(found),
         Format::Json => report::comparison_json(found),
-        Format::Github => report::github(&judgement()),
-        Format::Junit => report::junit(&judgement()),
+        Format::Github => report::github(judgement),
+        Format::Junit => report::junit(judgement),
     }
 }
 
 /// A case for each condition and scenario, and then one for each scenario that no condition can be asked of. Without conditions
 /// there is none.
-fn judged(conditions: &[Condition], found: &RunComparison) -> Vec<Case> {
+fn judged(conditions: &[Condition], (a, b): (&Chosen, &Chosen), found: &RunComparison) -> Vec<Case> {
     if conditions.is_empty() {
         return Vec::new();
     }
-    let of = |condition: &Condition| {
-        let about = found.matched.iter().filter(|m| m.ratio.is_some() && condition.is_about(m.figure));
-        let case = |m: &Matched| condition.case(&format!("{} {}", m.experiment, m.b), m.figure, m.ratio, m.p);
-        about.map(case).collect::<Vec<Case>>()
-    };
+    let tested = gated(a, b, conditions).into_iter().filter_map(|(condition, pair, tested)| {
+        let (condition, m) = (conditions.get(condition)?, found.matched.get(pair)?);
+        Some(report::condition(condition, &format!("{} {}", m.experiment, m.b), m.figure, &tested))
+    });
     let unjudged = report::unjudged(found).into_iter().map(|words| Case {
         suite: SUITE.to_owned(),
         name: words.clone(),
         grade: Grade::Unjudged,
         words,
     });
-    conditions.iter().flat_map(of).chain(unjudged).collect()
+    tested.chain(unjudged).collect()
 }
 
 /// Reads one side: a saved run, or a report in a file.
@@ -142,7 +152,7 @@ fn choose(name: &str, side: Side, store: &StoreArg) -> anyhow::Result<Chosen> {
     let file = path.extension().is_some_and(|extension| extension == "json") || path.is_file();
     let (found, environment, identity) = if file {
         let Report { experiments, environment } = read(path)?;
-        (Findings { experiments }, environment, format!("file {}", path.display()))
+        (Findings { experiments, gates: Vec::new() }, environment, format!("file {}", path.display()))
     } else {
         let store = Store::read(&store.newest()?)?;
         let run = store.resolve(&side.run)?;

@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> End {
                     let form = if args.details { report::text } else { report::brief };
                     form(&run.found, common::width(), colour)
                 }
-                format => run.shown(format, Judgement::of_run(&run.found)),
+                format => run.shown(format, &Judgement::of_run(&run.found)),
             }
         }
         None => list(&store)?,
@@ -102,7 +102,7 @@ impl Saved {
     }
 
     /// The run in a format, in one screen if that is text. The judgement is for the formats that are read by CI.
-    pub fn shown(&self, format: Format, judgement: Judgement) -> String {
+    pub fn shown(&self, format: Format, judgement: &Judgement) -> String {
         let found = &self.found;
         match format {
             Format::Text => {
@@ -115,8 +115,8 @@ impl Saved {
             Format::Csv => report::csv(found),
             Format::Hlog => report::hlog(&by_trial(&self.observations)),
             Format::HlogMerged => report::hlog(&by_scenario(&self.observations)),
-            Format::Github => report::github(&judgement),
-            Format::Junit => report::junit(&judgement),
+            Format::Github => report::github(judgement),
+            Format::Junit => report::junit(judgement),
             Format::Bencher => report::bencher(found),
         }
     }

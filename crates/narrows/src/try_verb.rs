@@ -1,11 +1,10 @@
 //! `narrows try`: compares commands, settings of a command, commits of a repository, or servers that run already, without a file.
 //!
 //! The arms become systems and the knobs an experiment, as if they had been written in files. The first arm at its first
-//! point is the base: it takes the place of the reference, and runs twice in each round.
+//! point is the base: it takes the place of the reference, and runs twice in some rounds.
 
 mod bisect;
 mod commits;
-mod gate;
 mod question;
 mod save;
 
@@ -16,14 +15,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use lab::condition::Condition;
 use lab::findings::Findings;
 use lab::plan::Plan;
 use lab::rounds;
 use lab::session::Executor;
 use lab::store::Store;
 use load::Slo;
-use report::{Case, Judgement};
+use report::Judgement;
 use revisions::Trouble;
 use systems::machine::Limit;
 use systems::{Catalog, Service, Workload};
@@ -32,7 +32,7 @@ use crate::command::arms::{self, Arms, Typed};
 use crate::command::pace::{self, Tempo};
 use crate::command::{self, CommandArgs, knobs, learn};
 use crate::common::{self, End, INTERRUPTED, Usage};
-use crate::condition::{Condition, FAILED, FigureChoice, say_failed};
+use crate::condition::{self, FigureChoice, Inconclusive};
 use crate::fleet_args::FleetArgs;
 use crate::lab_args::{self, LabArgs};
 use crate::report_verb::{Format, Saved};
@@ -81,10 +81,14 @@ pub struct Args {
     /// Measure arms whose answers differ, without comparing them
     #[arg(long)]
     unequal: bool,
-    /// Exit with code 3 if an arm or a value certainly meets this condition, or cannot be judged. A plain number is a ratio to the
-    /// base: `rate<0.97`, `cpu>1.03`. A value with its unit limits the figure of each row: `p99>20ms`, `rate<10k/s`, `memory>500MB`
+    /// Exit with code 3 if an arm or a value certainly meets this condition, or cannot be judged, and with code 4 if the condition is
+    /// inconclusive. With --budget, rounds go on until each is certainly met or excluded. A plain number is a ratio to the base:
+    /// `rate<0.97`, `cpu>1.03`. A value with its unit limits the figure of each row: `p99>20ms`, `rate<10k/s`, `memory>500MB`
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     fail_if: Vec<String>,
+    /// What becomes of a condition that is neither certainly met nor excluded, instead of exit code 4
+    #[arg(long, value_enum, value_name = "END", requires = "fail_if")]
+    inconclusive: Option<Inconclusive>,
     /// Write the arms and the comparison to narrows/systems/ and narrows/experiments/, for `narrows run`
     #[arg(long, value_name = "NAME")]
     save: Option<String>,
@@ -131,6 +135,13 @@ pub fn run(args: &Args, files: Limit) -> End {
 /// Continues a saved comparison of commands or running servers.
 pub fn resume(args: &Args, run: &Run, lab: &LabArgs, files: Limit) -> End {
     let question = Question::read(args, files)?;
+    if run.header.plan.conditions.len() != question.conditions.len() {
+        bail!(
+            "run {} began with a version that did not save the conditions of --fail-if: run `narrows {}` again",
+            run.id,
+            run.header.command
+        );
+    }
     let (_, catalog) = question.arms(None)?;
     run.check_systems(&catalog)?;
     let services = question.services()?;
@@ -271,35 +282,38 @@ impl<'a> Question<'a> {
         let done = run_verb::carry_out(executor, run, &self.cancel)?;
         command::stop(services);
         let (code, found) = run_verb::finish(run, done, screen)?;
-        let cases = gate::judged(&self.conditions, &found);
+        let mut judgement = Judgement::of_run(&found);
+        if self.args.inconclusive == Some(Inconclusive::Fail) {
+            judgement.fail_inconclusive();
+        }
         if screen == Screen::Nothing {
             let saved = Saved::read(&run.store, run.id)?;
-            let verdicts = Judgement::of_run(&found);
-            let judgement =
-                if self.conditions.is_empty() { verdicts } else { verdicts.decided_by(cases.clone()) };
-            common::print(&saved.shown(self.args.format, judgement))?;
+            common::print(&saved.shown(self.args.format, &judgement))?;
         }
         if code != ExitCode::SUCCESS {
             return Ok(code.into());
         }
-        Ok(conclude(found, &cases))
+        Ok(self.conclude(found, &judgement))
+    }
+
+    /// The exit code for what was found.
+    fn conclude(&self, found: Findings, judgement: &Judgement) -> Answer {
+        let mut rows = found.experiments.iter().flat_map(|e| &e.estimates);
+        if let Some(row) = rows.find(|row| row.trials > 0 && row.successes == 0) {
+            common::say(format_args!("{} gave no right answer in any trial", row.scenario.system));
+            return ExitCode::FAILURE.into();
+        }
+        let code = match found.gates.is_empty() {
+            true => ExitCode::SUCCESS,
+            false => condition::conclude(&judgement.cases, self.args.inconclusive, self.args.remedy()),
+        };
+        Answer { code, found: Some(found) }
     }
 
     /// What is printed at the end.
     fn screen(&self) -> Screen {
         if self.args.format == Format::Text { Screen::Tables } else { Screen::Nothing }
     }
-}
-
-/// The exit code for what was found.
-fn conclude(found: Findings, cases: &[Case]) -> Answer {
-    let mut rows = found.experiments.iter().flat_map(|e| &e.estimates);
-    if let Some(row) = rows.find(|row| row.trials > 0 && row.successes == 0) {
-        common::say(format_args!("{} gave no right answer in any trial", row.scenario.system));
-        return ExitCode::FAILURE.into();
-    }
-    let code = if say_failed(cases) { ExitCode::from(FAILED) } else { ExitCode::SUCCESS };
-    Answer { code, found: Some(found) }
 }
 
 /// Prints the command of every point.
@@ -316,6 +330,15 @@ fn dry_run(catalog: &Catalog, plan: &Plan, address: Option<IpAddr>) -> End {
 }
 
 impl Args {
+    /// What may decide a condition that is inconclusive.
+    fn remedy(&self) -> &'static str {
+        match (self.budget, self.rounds) {
+            (Some(_), _) => "a longer --budget may decide it",
+            (None, Some(_)) => "--budget 5m, instead of --rounds, goes on until it is decided",
+            (None, None) => "--budget 5m goes on until it is decided",
+        }
+    }
+
     /// Says what would make the figures mean something else than the user thinks.
     fn warn(&self, arms: &Arms, cores: usize) {
         if self.arms.iter().any(|arm| arms::is_url(arm)) {

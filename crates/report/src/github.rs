@@ -12,7 +12,11 @@ pub fn github(judged: &Judgement) -> String {
     };
     let warnings: String = judged.warnings.iter().map(|words| line("warning", "narrows", words)).collect();
     let errors = of(Grade::Worse, "error") + &of(Grade::Unjudged, "error");
-    errors + &warnings + &of(Grade::Open, "notice") + &of(Grade::Fine, "notice")
+    errors
+        + &of(Grade::Inconclusive, "warning")
+        + &warnings
+        + &of(Grade::Open, "notice")
+        + &of(Grade::Fine, "notice")
 }
 
 fn line(command: &str, title: &str, message: &str) -> String {

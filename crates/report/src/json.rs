@@ -1,7 +1,7 @@
 //! Findings as JSON, for programs. Numbers are raw, and each document has a schema version.
 
 use lab::compare::RunComparison;
-use lab::findings::{ExperimentFindings, Findings, Silence};
+use lab::findings::{ExperimentFindings, Findings, Gate, Silence};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -24,6 +24,9 @@ struct Document<'a> {
     environment: &'a Value,
     /// The experiments, in the order in which they ran.
     experiments: Vec<Section<'a>>,
+    /// The conditions of `--fail-if`. Missing if there are none.
+    #[serde(default, skip_serializing_if = "<[Gate]>::is_empty")]
+    gates: &'a [Gate],
 }
 
 /// The findings of one experiment, and the sentences of its report.
@@ -72,7 +75,7 @@ struct Compared<'a> {
 /// An object with `schema`, `environment` and `experiments`, as described by docs/schema/report.schema.json.
 pub fn json(findings: &Findings, environment: &Value) -> String {
     let experiments = findings.experiments.iter().map(Section::of).collect();
-    pretty(&Document { schema: SCHEMA, environment, experiments })
+    pretty(&Document { schema: SCHEMA, environment, experiments, gates: &findings.gates })
 }
 
 /// An object with `schema` and `comparison`, as described by docs/schema/comparison.schema.json.

@@ -5,7 +5,7 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite, X
 use crate::words::{Case, Grade, Judgement};
 
 /// A report with a suite for each experiment and figure. A case that is worse is a failure, one that cannot be judged is an
-/// error, and one that is not decided was skipped. Warnings are in the standard error of the first suite.
+/// error, and one that is inconclusive or not decided was skipped. Warnings are in the standard error of the first suite.
 pub fn junit(judged: &Judgement) -> String {
     let mut suites: Vec<TestSuite> = Vec::new();
     for case in &judged.cases {
@@ -29,7 +29,7 @@ fn test(case: &Case) -> TestCase {
     let mut status = match case.grade {
         Grade::Worse => TestCaseStatus::non_success(NonSuccessKind::Failure),
         Grade::Unjudged => TestCaseStatus::non_success(NonSuccessKind::Error),
-        Grade::Open => TestCaseStatus::skipped(),
+        Grade::Inconclusive | Grade::Open => TestCaseStatus::skipped(),
         Grade::Fine => TestCaseStatus::success(),
     };
     if case.grade != Grade::Fine {

@@ -87,14 +87,7 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
     let trials = rounds.enumerate().map(trial).collect();
     let setup = Setup { rounds: 4, ..setup(Workload::Clients, knobs) };
     let planned = Planned { setup, scenarios, apply: Default::default(), search: None };
-    Plan {
-        seed: 1,
-        design: stats::Design::ONCE,
-        budget_s: None,
-        starts: Default::default(),
-        experiments: vec![planned],
-        trials,
-    }
+    Plan { trials, ..Plan::new(1, vec![planned]) }
 }
 
 /// The findings of such a plan under these rules of the fake executor.
@@ -137,15 +130,7 @@ impl Sought<'_> {
         let apply = [("a".to_owned(), apply.collect())].into();
         let planned = Planned { setup, scenarios: Vec::new(), apply, search: None };
         let experiments = vec![planned];
-        let design = stats::Design::ONCE;
-        let mut plan = Plan {
-            seed: 1,
-            design,
-            budget_s: None,
-            starts: Default::default(),
-            experiments,
-            trials: Vec::new(),
-        };
+        let mut plan = Plan::new(1, experiments);
         assert!(search::begin(&mut plan, self.trials, self.limits));
         let (mut fake, mut seen) = (fake(self.rules), Vec::new());
         loop {

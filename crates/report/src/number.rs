@@ -137,6 +137,11 @@ pub fn interval_in_hundredths(ratio: Ratio) -> String {
     format!("{} [{}, {}]", times(ratio.estimate), end(ratio.low, 2), end(ratio.high, 2))
 }
 
+/// A ratio with its interval, in the digits that a bound may have: `0.962x [0.941, 0.983]`.
+pub fn interval_in_thousandths(ratio: Ratio) -> String {
+    format!("{} [{}, {}]", exact_times(ratio.estimate), end(ratio.low, 3), end(ratio.high, 3))
+}
+
 /// A rough ratio with its interval: `1.3x [1.1, 1.5]`.
 pub fn interval_in_tenths(ratio: Ratio) -> String {
     format!("{:.1}x [{}, {}]", ratio.estimate, end(ratio.low, 1), end(ratio.high, 1))

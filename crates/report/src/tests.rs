@@ -115,38 +115,37 @@ fn fixed() -> Findings {
         alike: Default::default(),
         from_file: false,
     };
-    Findings {
-        experiments: vec![ExperimentFindings {
-            tuned: None,
-            setup,
-            design: stats::Design::ONCE,
-            noise_floor: None,
-            comparisons: Vec::new(),
-            effects: Vec::new(),
-            outliers: Vec::new(),
-            trials_planned: 9,
-            trials_done: 9,
-            claims: vec![depends("buffer", "length"), depends("length", "buffer")],
-            tables: vec![table],
-            estimates: Vec::new(),
-            beside: vec![beside()],
-            warnings: vec![Warning {
-                code: Code::CountsDisagree,
-                count: 1,
-                of: 3,
-                seen: None,
-                scenarios: vec!["cowboy2 buffer=1460".to_owned()],
-            }],
-            failures: vec![failed()],
-            snippets: Vec::new(),
-            without_figure: vec![WithoutFigure {
-                system: "node".to_owned(),
-                evidence: Evidence::NothingEnded { attempts: 4, window_s: 2.0 },
-            }],
-            generators: None,
-            versions: [("cowboy2".to_owned(), "2.8.0".to_owned())].into(),
+    let e = ExperimentFindings {
+        tuned: None,
+        setup,
+        design: stats::Design::ONCE,
+        noise_floor: None,
+        comparisons: Vec::new(),
+        effects: Vec::new(),
+        outliers: Vec::new(),
+        trials_planned: 9,
+        trials_done: 9,
+        claims: vec![depends("buffer", "length"), depends("length", "buffer")],
+        tables: vec![table],
+        estimates: Vec::new(),
+        beside: vec![beside()],
+        warnings: vec![Warning {
+            code: Code::CountsDisagree,
+            count: 1,
+            of: 3,
+            seen: None,
+            scenarios: vec!["cowboy2 buffer=1460".to_owned()],
         }],
-    }
+        failures: vec![failed()],
+        snippets: Vec::new(),
+        without_figure: vec![WithoutFigure {
+            system: "node".to_owned(),
+            evidence: Evidence::NothingEnded { attempts: 4, window_s: 2.0 },
+        }],
+        generators: None,
+        versions: [("cowboy2".to_owned(), "2.8.0".to_owned())].into(),
+    };
+    Findings { experiments: vec![e], gates: Vec::new() }
 }
 
 #[test]
@@ -333,5 +332,5 @@ fn json_has_a_schema_version_and_raw_numbers() {
     assert_eq!(table["rows"][1]["cells"], serde_json::json!(["cowboy2", 262_144.0, 823.25, 0.41]));
     assert_eq!(table["rows"][2]["cells"][1], serde_json::Value::Null);
     let back: Vec<ExperimentFindings> = serde_json::from_value(value["experiments"].clone()).unwrap();
-    assert_eq!(Findings { experiments: back }, fixed());
+    assert_eq!(Findings { experiments: back, gates: Vec::new() }, fixed());
 }

@@ -18,7 +18,7 @@ mod verdict;
 
 pub use family::{Family, holm};
 pub use location::{Location, difference};
-pub use looks::{Design, FEWEST_ROUNDS, LEVEL, LOOKS, LogRatio};
+pub use looks::{Design, FEWEST_ROUNDS, LEVEL, LOOKS, LogRatio, USUAL_LOOKS};
 pub use noise::{Disturbances, Noise};
 pub use panel::{MANY, Panel, PanelRow};
 pub use percentile::{

@@ -17,7 +17,10 @@ use crate::{Location, Panel};
 pub const LEVEL: f64 = 0.05;
 
 /// The rounds after which a run that may stop early is examined. It ends at the last that its design allows.
-pub const LOOKS: [u32; 8] = [3, 4, 6, 9, 14, 19, 29, 39];
+pub const LOOKS: [u32; 14] = [3, 4, 6, 9, 14, 19, 29, 39, 54, 76, 107, 150, 212, 300];
+
+/// So many of the looks are enough to compare. What more rounds would find is hardly worth their time, unless a gate depends on it.
+pub const USUAL_LOOKS: u32 = 8;
 
 /// The fewest rounds of a comparison. Fewer give no estimate.
 pub const FEWEST_ROUNDS: usize = 3;
@@ -69,9 +72,23 @@ impl Design {
     /// Estimates by how much row `a` of a panel exceeds row `b`, less what is expected. None if they share fewer than
     /// [`FEWEST_ROUNDS`].
     pub fn compare(self, panel: &Panel, a: usize, b: usize, expected: f64) -> Option<LogRatio> {
-        let rounds = panel.shared_rounds(a, b);
+        self.examine(&panel.shared_rounds(a, b), expected, |rounds| panel.difference(a, b, rounds))
+    }
+
+    /// Estimates a row of a panel, less what is expected. None if it has fewer than [`FEWEST_ROUNDS`].
+    pub fn mean(self, panel: &Panel, row: usize, expected: f64) -> Option<LogRatio> {
+        self.examine(&panel.shared_rounds(row, row), expected, |rounds| panel.mean(row, rounds))
+    }
+
+    /// Examines a number at each look. `of` estimates it from the first of these rounds.
+    fn examine(
+        self,
+        rounds: &[u32],
+        expected: f64,
+        of: impl Fn(&[u32]) -> Option<Location>,
+    ) -> Option<LogRatio> {
         let location_of = |n: usize| {
-            let location = panel.difference(a, b, &rounds[..n]).filter(|_| n >= FEWEST_ROUNDS)?;
+            let location = of(&rounds[..n]).filter(|_| n >= FEWEST_ROUNDS)?;
             Some(Location { estimate: location.estimate - expected, ..location })
         };
         let location = location_of(rounds.len())?;

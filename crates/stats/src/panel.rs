@@ -88,11 +88,10 @@ impl Panel {
         table.difference(first[0], first[1], &paired)
     }
 
-    /// The mean of a row in all of its rounds, without what the rounds did to the other rows, as far as that is known. Its
-    /// error is the one that the row contributes to comparisons. None for fewer than two rounds.
-    pub fn mean(&self, row: usize) -> Option<Location> {
-        let rounds: Vec<u32> = self.rows[row].by_round.keys().copied().collect();
-        let (first, table) = self.rounds(&[row], &rounds);
+    /// The mean of a row in these rounds, which it has, without what the rounds did to the other rows, as far as that is known.
+    /// Its error is the one that the row contributes to comparisons. None for fewer than two rounds.
+    pub fn mean(&self, row: usize, rounds: &[u32]) -> Option<Location> {
+        let (first, table) = self.rounds(&[row], rounds);
         if rounds.len() < 2 {
             return None;
         }

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{Design, FEWEST_ROUNDS, Family, LEVEL, Location, LogRatio, Verdict};
+use stats::{Design, FEWEST_ROUNDS, Family, LEVEL, Location, LogRatio, Verdict, holm};
 use systems::Point;
 
 use super::Rows;
 use super::asked::{Asked, By, CLIFF, asked, shared_point};
 use super::withheld::{Withheld, withheld};
-use super::{Estimate, estimate};
+use super::{Compared, Estimate, estimate};
 use crate::experiment::Figure;
-use crate::observation::Observation;
-use crate::plan::Planned;
+use crate::observation::{Observation, Scenario};
+use crate::plan::{Planned, Setup};
 
 /// A ratio and its interval.
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -100,9 +100,18 @@ impl Comparison {
         self.ratio.is_some() || self.verdict != Verdict::Undecided { more_rounds: None }
     }
 
-    /// The ratio that a condition may be judged by. None if the interval says nothing of the truth.
+    /// The ratio, unless its interval says nothing of the truth.
     pub fn known(&self) -> Option<Ratio> {
         self.ratio.filter(|_| !self.withheld.is_some_and(Withheld::denies_the_interval))
+    }
+
+    /// Whether it sets a scenario beside the base: another system beside that of the base, or values of a knob. `against` is what it
+    /// compares with.
+    pub(super) fn is_beside_base(&self, setup: &Setup, against: &Scenario) -> bool {
+        setup
+            .base
+            .as_ref()
+            .is_some_and(|base| self.by != By::System || against.system == base.scenario.system)
     }
 
     /// Whether this is a step that loses far more than the additional work explains ([`CLIFF`]).
@@ -110,16 +119,6 @@ impl Comparison {
         self.verdict == Verdict::Slower
             && self.excess.is_some_and(|excess| matches!(self.by, By::Step(_)) && excess <= 1.0 / CLIFF)
     }
-}
-
-/// Makes the comparisons that an experiment asks for, without its other findings.
-pub fn compare_scenarios(
-    planned: &Planned,
-    design: Design,
-    observations: &[&Observation],
-) -> Vec<Comparison> {
-    let (estimates, rows) = estimate::estimates(planned, design, observations);
-    comparisons(planned, &estimates, &rows)
 }
 
 /// What a comparison shows that the plan did not ask for.
@@ -145,9 +144,9 @@ pub(crate) fn judge(
     let asked =
         asked.map(|(scenario, against, by)| Asked { scenario, against, by, expected: 0.0, threshold });
     let seen = see(&estimates, &rows, asked.collect());
-    let judged = corrected(seen, &Family::unrelated(pairs.len()), 1.0, &estimates);
-    let judged = judged.into_iter();
-    judged.map(|Comparison { ratio, at_least, verdict, .. }| Judged { ratio, at_least, verdict }).collect()
+    let mut p = holm(&p_values(&seen)).into_iter();
+    let all = judged(seen, &mut p, &estimates).into_iter();
+    all.map(|Comparison { ratio, at_least, verdict, .. }| Judged { ratio, at_least, verdict }).collect()
 }
 
 /// The logarithm of how many times better `a` is than `b`, for each round that both have. The machine drifts between
@@ -176,16 +175,25 @@ pub(super) fn floor(
     })
 }
 
-/// Makes every comparison that the experiment asks for.
-pub(super) fn comparisons(planned: &Planned, estimates: &[Estimate], rows: &Rows) -> Vec<Comparison> {
-    let seen = see(estimates, rows, asked(planned));
-    let family = family(planned, &seen);
-    // Each figure is a question of its own, and the promise holds for all of them together.
-    corrected(seen, &family, planned.figures().count() as f64, estimates)
+/// Makes every comparison that these experiments and figures ask for. The promise holds for all of them together.
+pub(super) fn compare(together: &mut [&mut Compared<'_>]) {
+    let seen = |c: &Compared| see(&c.estimates, &c.rows, asked(&c.planned));
+    let all: Vec<SeenPairs> = together.iter().map(|c| seen(c)).collect();
+    let families = together.iter().zip(&all).map(|(c, seen)| family(&c.planned, seen));
+    let family = families.reduce(|one, other| one.and(&other)).unwrap_or(Family::unrelated(0));
+    let p: Vec<f64> = all.iter().flat_map(|seen| p_values(seen)).collect();
+    let mut p = family.correct(&p).into_iter();
+    for (compared, seen) in together.iter_mut().zip(all) {
+        compared.comparisons = judged(seen, &mut p, &compared.estimates);
+    }
 }
 
 /// Comparisons with what the rounds show, if the two can be compared.
 type SeenPairs = Vec<(Asked, Option<LogRatio>)>;
+
+fn p_values(seen: &[(Asked, Option<LogRatio>)]) -> Vec<f64> {
+    seen.iter().filter_map(|(_, seen)| Some(seen.as_ref()?.p)).collect()
+}
 
 fn see(estimates: &[Estimate], rows: &Rows, asked: Vec<Asked>) -> SeenPairs {
     let compare = |asked: Asked| {
@@ -196,10 +204,8 @@ fn see(estimates: &[Estimate], rows: &Rows, asked: Vec<Asked>) -> SeenPairs {
     asked.into_iter().map(compare).collect()
 }
 
-/// Judges what was seen, corrected for its family and for the number of figures.
-fn corrected(seen: SeenPairs, family: &Family, figures: f64, estimates: &[Estimate]) -> Vec<Comparison> {
-    let p: Vec<f64> = seen.iter().filter_map(|(_, seen)| Some(seen.as_ref()?.p)).collect();
-    let mut p = family.correct(&p).into_iter().map(|p| (p * figures).min(1.0));
+/// Judges what was seen. `p` has the corrected p-values, one for each pair that can be compared.
+fn judged(seen: SeenPairs, p: &mut impl Iterator<Item = f64>, estimates: &[Estimate]) -> Vec<Comparison> {
     let judged = seen.into_iter().map(|(asked, seen)| {
         let seen = seen.and_then(|seen| Some((seen, p.next()?)));
         comparison(asked, seen, estimates)

@@ -63,12 +63,19 @@ impl Rows {
 
     /// The 95 % interval of a row's figure. None if it has too few rounds.
     pub fn interval(&self, row: usize) -> Option<(f64, f64)> {
-        let mean = self.panel.mean(row).filter(|mean| mean.n >= FEWEST_ROUNDS)?;
-        let (low, high) = mean.interval(LEVEL);
-        Some(if self.figure.more_is_better() {
-            (low.exp(), high.exp())
-        } else {
-            ((-high).exp(), (-low).exp())
-        })
+        let mean = self.panel.mean(row, &self.panel.shared_rounds(row, row));
+        let (low, high) = mean.filter(|mean| mean.n >= FEWEST_ROUNDS)?.interval(LEVEL);
+        Some(self.in_its_unit(low, high))
+    }
+
+    /// How many times better than `expected` a row's figure is, as logarithms of which higher is better. Holds at all looks
+    /// together. None if the row has too few rounds.
+    pub fn mean(&self, row: usize, expected: f64) -> Option<LogRatio> {
+        self.design.mean(&self.panel, row, expected)
+    }
+
+    /// An interval of a row's figure, from logarithms of which higher is better.
+    pub fn in_its_unit(&self, low: f64, high: f64) -> (f64, f64) {
+        if self.figure.more_is_better() { (low.exp(), high.exp()) } else { ((-high).exp(), (-low).exp()) }
     }
 }

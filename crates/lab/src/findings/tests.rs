@@ -87,7 +87,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         Trial { index, round, scenario, timing, objective: None, twin, counted: false }
     });
     let (trials, experiments) = (trials.collect(), vec![planned]);
-    Plan { seed: 1, design: Design::ONCE, budget_s: None, starts: Default::default(), trials, experiments }
+    Plan { trials, ..Plan::new(1, experiments) }
 }
 
 /// A measurement without doubts: `n` operations of one megabyte in two seconds, each `us` long.

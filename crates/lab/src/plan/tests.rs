@@ -97,7 +97,7 @@ fn a_seed_always_gives_the_same_order() {
     let twin = |t: &Trial| if t.twin { "twin" } else { "" };
     let name = |t: &Trial| format!("{}{}{}", t.scenario.system, t.scenario.point["size"], twin(t));
     let order: Vec<String> = plan.trials.iter().map(name).collect();
-    let expected = "cowboy1 node1 reference1twin cowboy2 reference2 reference1 node2 cowboy1 node1 reference1 reference2 cowboy2 node2 reference1twin";
+    let expected = "node1 cowboy1 cowboy2 reference1 reference1twin reference2 node2 node2 cowboy1 reference1 reference1twin cowboy2 node1 reference2";
     assert_eq!(order.join(" "), expected);
     let json = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
@@ -121,7 +121,8 @@ fn a_budget_reduces_the_number_of_rounds() {
         let less = plan.within(budget);
         assert_eq!(less.experiments[0].rounds, rounds);
         assert!(less.trials.iter().enumerate().all(|(i, t)| t.index == i as u32 && t.round < rounds));
-        assert_eq!(less.trials.len(), 13 * rounds as usize, "8 + 2 scenarios, 2 references, 1 twin");
+        let twins = rounds.min(3);
+        assert_eq!(less.trials.len(), (12 * rounds + twins) as usize, "8 + 2 scenarios, 2 references, twins");
     }
 }
 
@@ -254,4 +255,21 @@ fn a_scenario_with_invalid_knobs_cannot_be_read() {
         let wrong = read(value).expect_err("no size");
         assert!(wrong.starts_with("knob size: "), "{wrong}");
     }
+}
+
+#[test]
+fn a_twin_stands_next_to_its_scenario_and_parts_no_pair() {
+    let one = Overrides { rounds: Some(40), systems: vec!["node".to_owned()], ..Overrides::default() };
+    let plan = planned_full("[[quick.grid]]\nsize = 1\n", one);
+    let twins: Vec<u32> = plan.trials.iter().filter(|t| t.twin).map(|t| t.round).collect();
+    assert_eq!(twins, [0, 1, 2, 12, 16, 20, 24, 28, 32, 36]);
+    let mut first = 0;
+    for round in 0..40 {
+        let trials: Vec<&Trial> = plan.trials.iter().filter(|t| t.round == round).collect();
+        first += u32::from(trials[0].scenario.is_reference());
+        if let [one, middle, _] = trials[..] {
+            assert!(middle.scenario.is_reference() && one.scenario != trials[2].scenario, "{round}");
+        }
+    }
+    assert!((10..=30).contains(&first), "the order is shuffled: {first}");
 }

@@ -4,12 +4,15 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use stats::LOOKS;
+use stats::{LOOKS, USUAL_LOOKS};
 
-use super::{Rounds, Shares, advice, estimators, few, search, simulate, ways};
+use super::{Rounds, Shares, advice, estimators, few, gate, search, simulate, ways};
 
 /// The lines before and after the tables.
 const MARKS: [&str; 2] = ["<!-- simulated: begin -->\n", "<!-- simulated: end -->\n"];
+
+/// The lines before and after the table of gates.
+const GATE_MARKS: [&str; 2] = ["<!-- gated: begin -->\n", "<!-- gated: end -->\n"];
 
 /// The lines before and after the table of the searches.
 const SEARCH_MARKS: [&str; 2] = ["<!-- searched: begin -->\n", "<!-- searched: end -->\n"];
@@ -74,6 +77,24 @@ fn tables() -> String {
             None => "- | -".to_owned(),
         });
         let _ = writeln!(out, "| {name} | {} |", cells.join(" | "));
+    }
+    out
+}
+
+/// How runs with a condition end.
+fn gates() -> String {
+    let mut out = String::from(
+        "| runs | sd of a trial | beside the base | each in truth | a condition fails | all are excluded | inconclusive | rounds, mean |\n\
+         |---:|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for ((runs, noise, scenarios, truth), ended) in gate::CASES.iter().zip(gate::ended()) {
+        let [fails, excluded, open] = [ended.fails, ended.excluded, ended.inconclusive].map(percent);
+        let _ = writeln!(
+            out,
+            "| {runs} | {:.0} % | {scenarios} | {truth:.2}x | {fails} | {excluded} | {open} | {:.1} |",
+            noise * 100.0,
+            ended.rounds
+        );
     }
     out
 }
@@ -152,8 +173,11 @@ fn document() -> (PathBuf, String) {
 fn the_document_names_the_looks() {
     let (_, text) = document();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let (last, others) = LOOKS.split_last().unwrap();
+    let (last, others) = LOOKS[..USUAL_LOOKS as usize].split_last().unwrap();
     let others: Vec<String> = others.iter().map(u32::to_string).collect();
+    assert!(text.contains(&format!("{} and {last} rounds", others.join(", "))));
+    let gates: Vec<String> = LOOKS[USUAL_LOOKS as usize..].iter().map(u32::to_string).collect();
+    let (last, others) = gates.split_last().unwrap();
     assert!(text.contains(&format!("{} and {last} rounds", others.join(", "))));
 }
 
@@ -186,4 +210,10 @@ fn the_document_shows_the_simulated_tables() {
 #[ignore = "simulates for long; `make test` runs it"]
 fn the_document_shows_the_simulated_searches() {
     write_or_compare(SEARCH_MARKS, &searches());
+}
+
+#[test]
+#[ignore = "simulates for long; `make test` runs it"]
+fn the_document_shows_the_simulated_gates() {
+    write_or_compare(GATE_MARKS, &gates());
 }

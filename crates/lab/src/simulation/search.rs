@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use stats::{Design, Noise, SplitMix64, Verdict};
+use stats::{Noise, SplitMix64, Verdict};
 use systems::{Point, Value, Workload};
 
 use super::{axis, setup};
@@ -153,15 +153,7 @@ impl Surface {
         let mut setup = setup(axes);
         setup.base = Some(Base { scenario, command: String::new() });
         let planned = Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None };
-        let experiments = vec![planned];
-        let mut plan = Plan {
-            seed,
-            design: Design::ONCE,
-            budget_s: None,
-            starts: Default::default(),
-            experiments,
-            trials: Vec::new(),
-        };
+        let mut plan = Plan::new(seed, vec![planned]);
         assert!(search::begin(&mut plan, trials, &[]));
         plan
     }

@@ -54,14 +54,7 @@ fn header(trials: u32) -> RunHeader {
     RunHeader {
         started_unix_s: 1.5,
         command: "narrows run e".to_owned(),
-        plan: Plan {
-            seed: u64::MAX,
-            design: stats::Design::ONCE,
-            budget_s: None,
-            starts: Default::default(),
-            experiments: vec![planned],
-            trials,
-        },
+        plan: Plan { trials, ..Plan::new(u64::MAX, vec![planned]) },
         environment: serde_json::json!({"kernel": "6.1"}),
     }
 }

@@ -1,7 +1,7 @@
 //! What a run has found so far. For each experiment this is its first sentence, whose interval narrows with each round,
 //! and the latest warning.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use lab::findings::{Code, Warning, findings};
@@ -13,7 +13,7 @@ const COST: u32 = 50;
 
 /// The experiments and their observations, from which findings are computed from time to time.
 pub struct InterimFindings {
-    experiments: Vec<ExperimentSoFar>,
+    questions: Vec<SoFar>,
     /// Whether findings are computed before the last trial of an experiment.
     early: bool,
     /// Whether the end of an experiment's trials is no news, because another round may follow whatever they show.
@@ -23,9 +23,11 @@ pub struct InterimFindings {
     next_look: Option<Instant>,
 }
 
-/// One experiment: a plan that contains nothing else, and its observations.
-struct ExperimentSoFar {
+/// Experiments whose comparisons are judged together: a plan that contains nothing else, and its observations.
+struct SoFar {
     plan: Plan,
+    /// The index of its first experiment in the whole plan.
+    first: usize,
     seen: Vec<Observation>,
 }
 
@@ -43,45 +45,39 @@ impl InterimFindings {
     /// The findings of a plan with these earlier observations. With `early`, experiments are judged before their last
     /// trial too.
     pub fn new(plan: &Plan, seen: Vec<Observation>, early: bool) -> Self {
-        let Plan { seed, design, budget_s, .. } = *plan;
-        let experiment = |planned: &Planned| {
-            let experiments = vec![planned.clone()];
-            ExperimentSoFar {
-                plan: Plan {
-                    seed,
-                    design,
-                    budget_s,
-                    starts: BTreeMap::new(),
-                    experiments,
-                    trials: Vec::new(),
-                },
-                seen: Vec::new(),
-            }
+        let Plan { seed, design, budget_s, together, .. } = *plan;
+        let size = if together { plan.experiments.len().max(1) } else { 1 };
+        let question = |(index, experiments): (usize, &[Planned])| SoFar {
+            plan: Plan { design, budget_s, together, ..Plan::new(seed, experiments.to_vec()) },
+            first: index * size,
+            seen: Vec::new(),
         };
-        let experiments = plan.experiments.iter().map(experiment).collect();
+        let questions = plan.experiments.chunks(size).enumerate().map(question).collect();
         let growing = budget_s.is_some() && design.is_once();
-        let mut interim = Self { experiments, early, growing, warned: BTreeSet::new(), next_look: None };
+        let mut interim = Self { questions, early, growing, warned: BTreeSet::new(), next_look: None };
         interim.added(&plan.trials);
         for observation in seen {
-            if let Some((_, experiment)) = interim.find(&observation.trial) {
-                experiment.seen.push(observation);
+            if let Some((question, _)) = interim.find(&observation.trial) {
+                question.seen.push(observation);
             }
         }
         interim
     }
 
-    /// A trial's experiment, and its index.
-    fn find(&mut self, trial: &Trial) -> Option<(usize, &mut ExperimentSoFar)> {
-        self.experiments.iter_mut().enumerate().find(|(_, experiment)| {
-            experiment.plan.experiments.iter().any(|planned| planned.name == trial.scenario.experiment)
+    /// The question of a trial, and the position of the trial's experiment in it.
+    fn find(&mut self, trial: &Trial) -> Option<(&mut SoFar, usize)> {
+        self.questions.iter_mut().find_map(|question| {
+            let mut experiments = question.plan.experiments.iter();
+            let at = experiments.position(|planned| planned.name == trial.scenario.experiment)?;
+            Some((question, at))
         })
     }
 
     /// Adds trials to the plan.
     pub fn added(&mut self, trials: &[Trial]) {
         for trial in trials {
-            let Some((_, ExperimentSoFar { plan, .. })) = self.find(trial) else { continue };
-            for planned in &mut plan.experiments {
+            let Some((SoFar { plan, .. }, at)) = self.find(trial) else { continue };
+            if let Some(planned) = plan.experiments.get_mut(at) {
                 planned.setup.rounds = planned.setup.rounds.max(trial.round.saturating_add(1));
             }
             plan.trials.push(trial.clone());
@@ -91,23 +87,27 @@ impl InterimFindings {
     /// Adds an observation. Returns the interim findings of its experiment if all of its trials have ended and the plan
     /// does not grow whatever they show, or with `early` if computing them is cheap enough.
     pub fn ended(&mut self, observation: &Observation) -> Option<Standing> {
-        let (index, experiment) = self.find(&observation.trial)?;
-        experiment.seen.push(observation.clone());
-        let last = experiment.seen.len() >= experiment.plan.trials.len();
-        let news = last && !self.growing;
+        let (question, _) = self.find(&observation.trial)?;
+        question.seen.push(observation.clone());
+        let own = |trial: &&Trial| trial.scenario.experiment == observation.trial.scenario.experiment;
+        let seen = question.seen.iter().map(|seen| &seen.trial).filter(own).count();
+        let news = seen >= question.plan.trials.iter().filter(own).count() && !self.growing;
         if !news && (!self.early || self.next_look.is_some_and(|time| Instant::now() < time)) {
             return None;
         }
         let began = Instant::now();
-        let standing = self.look(index);
+        let standing = self.look(&observation.trial);
         self.next_look = Some(Instant::now() + (began.elapsed() * COST).max(Duration::from_millis(100)));
         standing
     }
 
-    fn look(&mut self, experiment: usize) -> Option<Standing> {
-        let ExperimentSoFar { plan, seen } = self.experiments.get(experiment)?;
-        let found = findings(plan, seen).experiments.pop()?;
-        let (name, rounds) = (&found.name, whole_rounds(&plan.trials, seen.iter().map(|seen| &seen.trial)));
+    fn look(&mut self, trial: &Trial) -> Option<Standing> {
+        let (SoFar { plan, first, seen }, at) = self.find(trial)?;
+        let (name, experiment) = (&trial.scenario.experiment, *first + at);
+        let own = |trial: &&Trial| trial.scenario.experiment == *name;
+        let planned: Vec<Trial> = plan.trials.iter().filter(own).cloned().collect();
+        let rounds = whole_rounds(&planned, seen.iter().map(|seen| &seen.trial).filter(own));
+        let found = findings(plan, seen).experiments.into_iter().rfind(|found| found.name == *name)?;
         let line = format!("{name} ({rounds} of {} rounds): {}", found.rounds, report::answer(&found));
         // That there are few trials yet is no news while more are on their way.
         let early = |warning: &&Warning| !matches!(warning.code, Code::Incomplete | Code::TooFewTrials);

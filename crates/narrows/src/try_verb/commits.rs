@@ -26,7 +26,8 @@ pub struct CommitArgs {
     /// Build each commit with this command, in `sh -c`, before the first trial
     #[arg(long, value_name = "COMMAND", requires = "git")]
     pub build: Option<String>,
-    /// Build each commit N times (1 to 3), each time in a path of another length. A difference counts if every build shows it
+    /// Build each commit N times (1 to 3), each time in a path of another length. A difference counts if every build shows it. That
+    /// makes a difference by luck with the layout rarer, and is no test at 5 %; for a gate, use 3
     #[arg(long, value_name = "N", requires = "git", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3))]
     pub builds: u32,
     /// Find the first commit after A that is worse than A by the threshold. The exit code is 1 if one is, 0 if B is not worse,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use lab::ask::Ask;
+use lab::condition::Condition;
 use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{Experiment, Figure, Form, Subject};
 use lab::observation::Timing;
@@ -16,7 +17,7 @@ use crate::command::learn::Learnt;
 use crate::command::pace::{self, Chosen, Tempo, WARMUP, WINDOW};
 use crate::command::{self, arms::Arms};
 use crate::common::Usage;
-use crate::condition::{Condition, FigureChoice};
+use crate::condition::{self, FigureChoice};
 use crate::run_verb;
 
 /// The default budget.
@@ -155,7 +156,7 @@ impl Args {
         if let Some((rate, _)) = self.command.traffic().rate {
             self.check_answers(workload, rate, self.duration.unwrap_or(WINDOW))?;
         }
-        let conditions = Condition::all(&self.fail_if).map_err(Usage)?;
+        let conditions = condition::conditions(&self.fail_if).map_err(Usage)?;
         if let Some(condition) = conditions.iter().find(|c| self.unequal && c.needs_baseline()) {
             let text = &condition.text;
             bail!(Usage(format!(
@@ -218,7 +219,10 @@ impl Args {
             }
         }
         let seed = self.seed.unwrap_or_else(run_verb::new_seed);
-        Ok(plan::plan(&requests, catalog, &Default::default(), seed)?)
+        let mut plan = plan::plan(&requests, catalog, &Default::default(), seed)?;
+        plan.conditions = condition::conditions(&self.fail_if).map_err(Usage)?;
+        plan.together = true;
+        Ok(plan)
     }
 
     /// The blocks of the grid: one for the arms that are spoken to in TLS, and one for the others. A knob `tls` decides it

@@ -10,6 +10,7 @@ use lab::experiment::Figure;
 use lab::findings::{Comparison, ExperimentFindings, FailedTrials, Findings, Ratio, Tuned, Warning};
 use stats::Verdict;
 
+use super::conditions::gated;
 use super::missing::without_ratio;
 use super::options::Asked;
 use super::runs::{difference, why, without_counterpart};
@@ -38,6 +39,8 @@ pub enum Grade {
     Worse,
     /// It should be judged, and cannot be.
     Unjudged,
+    /// A condition that is neither certainly met nor excluded.
+    Inconclusive,
     /// It is not decided.
     Open,
     /// None of these.
@@ -54,7 +57,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Of a run.
+    /// Of a run. If it has conditions, they decide.
     pub fn of_run(found: &Findings) -> Self {
         let mut warnings = Vec::new();
         for e in &found.experiments {
@@ -64,7 +67,8 @@ impl Judgement {
         // The figures of an experiment share their trials, and so most of their warnings.
         let mut seen = BTreeSet::new();
         warnings.retain(|warning| seen.insert(warning.clone()));
-        Self { cases: found.experiments.iter().flat_map(cases).collect(), warnings }
+        let verdicts = Self { cases: found.experiments.iter().flat_map(cases).collect(), warnings };
+        if found.gates.is_empty() { verdicts } else { verdicts.decided_by(gated(found)) }
     }
 
     /// Of a comparison of two runs, in which the first is the baseline.
@@ -81,6 +85,12 @@ impl Judgement {
             cases: matched.chain(alone).collect(),
             warnings: found.differences.iter().map(differs).collect(),
         }
+    }
+
+    /// Lets conditions that are inconclusive fail.
+    pub fn fail_inconclusive(&mut self) {
+        let open = self.cases.iter_mut().filter(|case| case.grade == Grade::Inconclusive);
+        open.for_each(|case| case.grade = Grade::Worse);
     }
 
     /// Lets conditions decide instead of the verdicts, which become remarks. The cases are those of the conditions.

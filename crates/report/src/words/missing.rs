@@ -44,7 +44,7 @@ pub(crate) fn reason(why: &Missing, asked: Asked) -> String {
 }
 
 /// Why a comparison has no ratio.
-pub fn without_ratio(e: &ExperimentFindings, c: &Comparison) -> String {
+pub(super) fn without_ratio(e: &ExperimentFindings, c: &Comparison) -> String {
     let both = [c.scenario, c.against].map(|at| &e.estimates[at]);
     let why = both.into_iter().find_map(|of| Some(missing(e, of, &of.missing(&e.setup)?)));
     why.unwrap_or_else(|| "the two have fewer than three rounds in common".to_owned())

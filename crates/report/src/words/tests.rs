@@ -403,10 +403,11 @@ fn the_verdict_on_the_deciding_figure_comes_last() {
         e.setup.base = Some(Base { scenario: e.estimates[0].scenario.clone(), command: String::new() });
         e
     };
-    let two = Findings { experiments: vec![of(Figure::RequestsPerS), of(Figure::CpuPerUnit)] };
+    let two =
+        Findings { experiments: vec![of(Figure::RequestsPerS), of(Figure::CpuPerUnit)], gates: Vec::new() };
     let lines = verdicts(&two, 10_000, false);
     let figures: Vec<&str> = lines.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(figures, ["cpu_per_unit", "requests_per_s"]);
-    let one = Findings { experiments: vec![of(Figure::RequestsPerS)] };
+    let one = Findings { experiments: vec![of(Figure::RequestsPerS)], gates: Vec::new() };
     assert_eq!(verdicts(&one, 100, false), "");
 }

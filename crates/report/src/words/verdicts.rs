@@ -38,7 +38,7 @@ pub(crate) fn verdict(figure: Figure, c: &Comparison) -> String {
 }
 
 /// Why there is no verdict, in a few words.
-fn withheld(why: Withheld) -> &'static str {
+pub(super) fn withheld(why: Withheld) -> &'static str {
     match why {
         Withheld::LowerBound => "the generator was at its limit",
         Withheld::OtherBuild => "another build differs",

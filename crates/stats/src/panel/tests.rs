@@ -57,7 +57,7 @@ fn what_a_round_did_to_all_others_is_not_the_systems_difference() {
         disturbed(1.0, [-0.01, 0.01, 0.0]),
         disturbed(2.5, [0.01, -0.01, 0.0]),
     ];
-    let mean = panel(&rows, 3).mean(0).unwrap();
+    let mean = panel(&rows, 3).mean(0, &[0, 1, 2]).unwrap();
     let alone = Location::of(&rows[0]).unwrap();
     assert!(mean.error * 2.0 < alone.error, "{mean:?} {alone:?}");
     assert!((mean.estimate - alone.estimate).abs() < 1e-12);

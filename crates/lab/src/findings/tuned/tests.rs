@@ -2,7 +2,7 @@
 //! `search::tests`, and verified in `simulation::search`.
 
 use serde_json::{Value as Json, json};
-use stats::{Design, Noise};
+use stats::Noise;
 use systems::Workload;
 
 use super::*;
@@ -56,15 +56,7 @@ fn plan(knobs: &[(&str, &[i64])], also: &[Figure], limits: &[Limit]) -> Plan {
     setup.base = Some(Base { scenario, command: String::new() });
     setup.subject.also = also.to_vec();
     let planned = Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None };
-    let (experiments, trials) = (vec![planned], Vec::new());
-    let mut plan = Plan {
-        seed: 1,
-        design: Design::ONCE,
-        budget_s: None,
-        starts: Default::default(),
-        experiments,
-        trials,
-    };
+    let mut plan = Plan::new(1, vec![planned]);
     assert!(begin(&mut plan, 80, limits));
     plan
 }

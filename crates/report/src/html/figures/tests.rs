@@ -9,7 +9,7 @@ use crate::made_up::{Sought, found, rule};
 use crate::svg::{Drawing, Lines, Rows, Width};
 
 fn answered(e: &ExperimentFindings) -> Vec<Figure> {
-    let findings = Findings { experiments: vec![e.clone()] };
+    let findings = Findings { experiments: vec![e.clone()], gates: Vec::new() };
     answers(e, &Palette::of(&findings))
 }
 

@@ -222,7 +222,7 @@ fn a_search_without_a_proof_says_how_far_it_is() {
         assert!(
             lines_to_paste(&e).next().is_none() && !headlines(&e).iter().any(|line| line.contains("decided"))
         );
-        let judged = Judgement::of_run(&lab::findings::Findings { experiments: vec![e] });
+        let judged = Judgement::of_run(&lab::findings::Findings { experiments: vec![e], gates: Vec::new() });
         assert_eq!(judged.cases.iter().map(|case| case.grade).collect::<Vec<_>>(), [Grade::Open]);
     }
 }
@@ -242,7 +242,7 @@ fn where_nothing_can_be_compared_it_says_what_failed() {
     ] {
         let e = sought(&rules, usize::MAX);
         assert_eq!(answer(&e), sentence);
-        let judged = Judgement::of_run(&lab::findings::Findings { experiments: vec![e] });
+        let judged = Judgement::of_run(&lab::findings::Findings { experiments: vec![e], gates: Vec::new() });
         assert_eq!(judged.cases[0].grade, grade);
     }
 }

@@ -1,0 +1,341 @@
+//! Judges the conditions of a plan: whether each scenario that a condition limits certainly meets it.
+//!
+//! What is tested is the bound, and not whether there is a difference: the same test as that of the comparisons, shifted to the
+//! bound. A condition is met if the whole interval lies beyond the bound and its p-value at the bound is small, corrected for
+//! everything that the plan's conditions limit (Holm). It is excluded if the whole interval lies on the other side. Intervals and
+//! p-values hold at all looks together, so rounds may go on until all of them are decided.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stats::{FEWEST_ROUNDS, LEVEL, LogRatio, Verdict, holm};
+
+use super::withheld::{Withheld, withheld};
+use super::{Compared, Comparison, Estimate, Ratio};
+use crate::condition::Condition;
+use crate::experiment::Figure;
+use crate::plan::Plan;
+
+/// Whether a condition is met. What speaks most against it comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The scenario cannot be judged.
+    Unjudged,
+    /// It is certainly not met: the whole interval lies on the other side of the bound.
+    Excluded,
+    /// Neither is certain.
+    Inconclusive,
+    /// It is certainly met.
+    Met,
+}
+
+/// A condition of the plan, and what it limits.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Gate {
+    /// The condition.
+    pub condition: Condition,
+    /// The scenarios that it limits. None if nothing was compared.
+    pub scenarios: Vec<Gated>,
+}
+
+/// A scenario that a condition limits.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Gated {
+    /// The position of its experiment and figure in the findings.
+    pub experiment: usize,
+    /// The position of the scenario in that experiment's estimates.
+    pub scenario: usize,
+    /// Whether the condition is met.
+    #[serde(flatten)]
+    pub tested: Tested,
+}
+
+/// The result of a test at the bound of a condition.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Tested {
+    /// What is limited, as the condition counts it: the ratio to the baseline, or the figure in its own unit. Of several builds, of
+    /// the one that speaks most against the condition. Null if it cannot be judged.
+    pub seen: Option<Ratio>,
+    /// The p-value at the bound, corrected for looks and for everything that is limited. Null if it cannot be judged.
+    pub p: Option<f64>,
+    /// Why it cannot be judged although there is an interval. Null otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<Withheld>,
+    /// Whether the condition is met.
+    pub answer: Answer,
+}
+
+/// A test at the bound of a condition.
+pub(crate) struct Test<'a> {
+    pub condition: &'a Condition,
+    pub figure: Figure,
+    /// What each build shows. The condition is met if every build meets it.
+    pub builds: Vec<Shown>,
+}
+
+/// What one build shows of a test.
+#[derive(Default)]
+pub(crate) struct Shown {
+    /// How much better than the bound, as a logarithm, and what is seen. None if it cannot be judged.
+    pub above: Option<(LogRatio, Ratio)>,
+    /// Why, if there is an interval nevertheless.
+    pub withheld: Option<Withheld>,
+    /// Whether more rounds may change the answer.
+    pub grows: bool,
+}
+
+/// Carries out tests together.
+pub(crate) fn test(tests: &[Test<'_>]) -> Vec<Tested> {
+    let p: Vec<f64> = tests.iter().filter_map(Test::p).collect();
+    let mut p = holm(&p).into_iter();
+    tests.iter().map(|test| test.judged(test.p().and_then(|_| p.next()))).collect()
+}
+
+impl Test<'_> {
+    /// The p-value at the bound. All builds must meet the condition, so it is the largest of theirs.
+    fn p(&self) -> Option<f64> {
+        let p: Option<Vec<f64>> = self.builds.iter().map(|shown| Some(shown.above.as_ref()?.0.p)).collect();
+        p?.into_iter().reduce(f64::max)
+    }
+
+    fn judged(&self, p: Option<f64>) -> Tested {
+        let worse = self.condition.is_met_by_worse(self.figure);
+        let answer = |shown: &Shown| {
+            let Some((above, _)) = &shown.above else { return Answer::Unjudged };
+            let (beyond, excluded) = if worse {
+                (above.high < 0.0, above.low >= 0.0)
+            } else {
+                (above.low > 0.0, above.high <= 0.0)
+            };
+            match (beyond, excluded) {
+                (true, _) if p.is_some_and(|p| p <= LEVEL) => Answer::Met,
+                (_, true) => Answer::Excluded,
+                _ => Answer::Inconclusive,
+            }
+        };
+        let of_builds = self.builds.iter().map(|shown| (answer(shown), shown));
+        let Some((answer, shown)) = of_builds.min_by_key(|(answer, _)| *answer) else {
+            return Tested { seen: None, p: None, withheld: None, answer: Answer::Unjudged };
+        };
+        let seen = shown.above.as_ref().map(|(_, seen)| *seen);
+        Tested { seen, p, withheld: shown.withheld, answer }
+    }
+}
+
+/// A test of the plan's conditions, and where it belongs.
+struct Place<'a> {
+    condition: usize,
+    /// The positions of the experiment and of those that repeat it with other builds, by figure.
+    experiments: Vec<usize>,
+    scenario: usize,
+    test: Test<'a>,
+}
+
+/// The conditions of the plan, judged.
+pub(super) fn gates(plan: &Plan, compared: &[Compared<'_>]) -> Vec<Gate> {
+    let places = places(plan, compared);
+    let (places, tests): (Vec<_>, Vec<Test>) =
+        places.into_iter().map(|p| ((p.condition, p.experiments[0], p.scenario), p.test)).unzip();
+    let tested: Vec<_> = places.into_iter().zip(test(&tests)).collect();
+    let gate = |(index, condition): (usize, &Condition)| {
+        let own = tested.iter().filter(|((condition, ..), _)| *condition == index);
+        let gated = own.map(|((_, experiment, scenario), tested)| Gated {
+            experiment: *experiment,
+            scenario: *scenario,
+            tested: tested.clone(),
+        });
+        Gate { condition: condition.clone(), scenarios: gated.collect() }
+    };
+    plan.conditions.iter().enumerate().map(gate).collect()
+}
+
+/// For each experiment and figure that a condition limits, by position, whether more rounds may decide one.
+pub(super) fn undecided(plan: &Plan, compared: &[Compared<'_>]) -> BTreeMap<usize, bool> {
+    let mut found = BTreeMap::new();
+    let (places, tests): (Vec<_>, Vec<Test>) =
+        places(plan, compared).into_iter().map(|place| (place.experiments, place.test)).unzip();
+    for ((experiments, one), tested) in places.iter().zip(&tests).zip(test(&tests)) {
+        let decided = matches!(tested.answer, Answer::Met | Answer::Excluded);
+        let open = !decided && one.builds.iter().any(|shown| shown.grows);
+        experiments.iter().for_each(|experiment| *found.entry(*experiment).or_insert(false) |= open);
+    }
+    found
+}
+
+/// Everything that the conditions limit. One on a ratio sets systems beside that of the base, and values of a knob beside that of
+/// the base. One on a figure judges each scenario by itself.
+fn places<'a>(plan: &'a Plan, compared: &[Compared<'_>]) -> Vec<Place<'a>> {
+    let mut places = Vec::new();
+    for (index, condition) in plan.conditions.iter().enumerate() {
+        let about =
+            |(_, c): &(usize, &Compared)| c.planned.repeats.is_none() && condition.is_about(c.planned.figure);
+        for (at, first) in compared.iter().enumerate().filter(about) {
+            let experiments = builds(compared, at);
+            let mut place = |scenario: usize, builds: Vec<Shown>| {
+                let test = Test { condition, figure: first.planned.figure, builds };
+                places.push(Place { condition: index, experiments: experiments.clone(), scenario, test });
+            };
+            let of_builds = |shown: &dyn Fn(&Compared) -> Option<Shown>| -> Vec<Shown> {
+                experiments.iter().map(|build| shown(&compared[*build]).unwrap_or_default()).collect()
+            };
+            if !condition.needs_baseline() {
+                for row in 0..first.estimates.len() {
+                    place(row, of_builds(&|build| Some(of_row(build, row, condition))));
+                }
+                continue;
+            }
+            for (pair, c) in first.comparisons.iter().enumerate() {
+                if c.is_beside_base(&first.planned.setup, &first.estimates[c.against].scenario) {
+                    let shown =
+                        |build: &Compared| Some(of_pair(build, build.comparisons.get(pair)?, condition));
+                    place(c.scenario, of_builds(&shown));
+                }
+            }
+        }
+    }
+    places
+}
+
+/// The position of an experiment and figure, and of those that repeat it with other builds.
+fn builds(compared: &[Compared<'_>], first: usize) -> Vec<usize> {
+    let planned = &compared[first].planned;
+    let repeats = |other: &&usize| {
+        let other = &compared[**other].planned;
+        other.figure == planned.figure && other.repeats.as_ref() == Some(&planned.name)
+    };
+    let all: Vec<usize> = (0..compared.len()).collect();
+    std::iter::once(first).chain(all.iter().filter(repeats).copied()).collect()
+}
+
+/// What one build shows of a scenario beside the baseline.
+fn of_pair(build: &Compared<'_>, c: &Comparison, condition: &Condition) -> Shown {
+    let both = (&build.estimates[c.scenario], &build.estimates[c.against]);
+    let figure = build.planned.figure;
+    let Some((above, ratio)) = build.rows.compare(c.scenario, c.against, condition.edge(figure)).zip(c.ratio)
+    else {
+        // Too few rounds so far; or errors, or no figure.
+        let grows = matches!(c.verdict, Verdict::Undecided { more_rounds: Some(_) });
+        return Shown { grows, ..Shown::default() };
+    };
+    let beyond = match above {
+        _ if above.low > 0.0 => Verdict::Faster,
+        _ if above.high < 0.0 => Verdict::Slower,
+        _ => Verdict::Undecided { more_rounds: None },
+    };
+    let why = withheld(beyond, &above, build.planned.threshold.ln_1p(), both);
+    // Figures of a queue say nothing, whatever the bound.
+    let why = why.filter(|why| why.denies_the_interval());
+    let why = why.or(c.withheld.filter(|why| *why == Withheld::Overdriven));
+    let seen = if condition.more_is_better(figure) { ratio } else { ratio.inverse() };
+    Shown { above: why.is_none().then_some((above, seen)), withheld: why, grows: why.is_none() }
+}
+
+/// What one build shows of a scenario's own figure.
+fn of_row(build: &Compared<'_>, row: usize, condition: &Condition) -> Shown {
+    let Compared { rows, planned, estimates, .. } = build;
+    let estimate: &Estimate = &estimates[row];
+    let edge = condition.edge(planned.figure);
+    let Some(mut above) = rows.mean(row, edge).filter(|_| estimate.compares()) else {
+        return Shown {
+            grows: estimate.compares() && estimate.by_round.len() < FEWEST_ROUNDS,
+            ..Shown::default()
+        };
+    };
+    let (low, high) = rows.in_its_unit(above.low + edge, above.high + edge);
+    let figure = estimate.figure.unwrap_or(f64::NAN);
+    // The figure is a median, and the interval that of a mean.
+    let seen = Ratio { estimate: figure, low: low.min(figure), high: high.max(figure) };
+    if estimate.is_lower_bound() {
+        // What the generator held back may be better than it looks.
+        above.high = f64::INFINITY;
+    }
+    Shown { above: Some((above, seen)), withheld: None, grows: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use stats::Location;
+
+    use super::*;
+    use crate::condition::{Bound, Limited};
+
+    fn condition(of: Limited, below: bool, bound: f64) -> Condition {
+        Condition { text: String::new(), of, below, bound: Bound::Ratio(bound) }
+    }
+
+    /// An interval of how many times better a scenario is than the baseline, with its p-value at the bound.
+    fn shown(condition: &Condition, figure: Figure, (low, high): (f64, f64), p: f64) -> Shown {
+        let edge = condition.edge(figure);
+        let estimate = (low * high).sqrt();
+        let location = Location { estimate: estimate.ln() - edge, error: 0.1, df: 5.0, n: 6, bound: 0.0 };
+        let above = LogRatio { location, low: low.ln() - edge, high: high.ln() - edge, level: LEVEL, p };
+        Shown { above: Some((above, Ratio { estimate, low, high })), withheld: None, grows: true }
+    }
+
+    /// A test with what each build shows.
+    type Case<'a> = (&'a Condition, Figure, Vec<((f64, f64), f64)>);
+
+    fn answers(tests: &[Case<'_>]) -> Vec<Answer> {
+        let tests = tests.iter().map(|(condition, figure, builds)| {
+            let builds = builds.iter().map(|(interval, p)| shown(condition, *figure, *interval, *p));
+            Test { condition, figure: *figure, builds: builds.collect() }
+        });
+        test(&tests.collect::<Vec<_>>()).into_iter().map(|tested| tested.answer).collect()
+    }
+
+    #[test]
+    fn an_interval_beyond_the_bound_decides() {
+        let cpu = |below, bound| condition(Limited::Figure(Figure::CpuPerUnit), below, bound);
+        let rate = |bound| condition(Limited::Rate, true, bound);
+        // 0.8 times as good means 1.25 times the CPU time.
+        let worse = (0.78, 0.82);
+        for (condition, figure, interval, answer) in [
+            (cpu(false, 1.03), Figure::CpuPerUnit, worse, Answer::Met),
+            (cpu(false, 1.25), Figure::CpuPerUnit, worse, Answer::Inconclusive),
+            (cpu(false, 1.30), Figure::CpuPerUnit, worse, Answer::Excluded),
+            (cpu(true, 0.97), Figure::CpuPerUnit, worse, Answer::Excluded),
+            (rate(0.97), Figure::RequestsPerS, worse, Answer::Met),
+            (rate(0.70), Figure::RequestsPerS, worse, Answer::Excluded),
+            (rate(1.50), Figure::RequestsPerS, (0.9, 1.1), Answer::Met),
+            (condition(Limited::Time, false, 1.1), Figure::RequestsPerS, worse, Answer::Met),
+            (condition(Limited::Throughput, true, 0.97), Figure::P99Us, worse, Answer::Met),
+            (cpu(false, 1.03), Figure::CpuPerUnit, (0.9, 1.02), Answer::Inconclusive),
+        ] {
+            let found = answers(&[(&condition, figure, vec![(interval, 0.01)])]);
+            assert_eq!(found, [answer], "{condition:?}");
+        }
+    }
+
+    #[test]
+    fn p_values_at_the_bounds_are_corrected_together() {
+        let (rate, figure) = (condition(Limited::Rate, true, 0.95), Figure::RequestsPerS);
+        let one = |p| (&rate, figure, vec![((0.8, 0.9), p)]);
+        assert_eq!(answers(&[one(0.03)]), [Answer::Met]);
+        assert_eq!(answers(&[one(0.03), one(0.04)]), [Answer::Inconclusive; 2]);
+        assert_eq!(answers(&[one(0.03), one(0.02)]), [Answer::Met; 2]);
+        // What is certainly not met takes its place in the order.
+        let excluded = (&rate, figure, vec![((0.99, 1.01), 1e-9)]);
+        assert_eq!(answers(&[excluded, one(0.03)]), [Answer::Excluded, Answer::Met]);
+    }
+
+    #[test]
+    fn every_build_must_meet_a_condition() {
+        let (rate, figure) = (condition(Limited::Rate, true, 0.95), Figure::RequestsPerS);
+        let [worse, open, better] = [((0.8, 0.9), 0.001), ((0.8, 1.0), 0.4), ((0.97, 1.1), 0.001)];
+        for (builds, answer) in [
+            (vec![worse, worse], Answer::Met),
+            (vec![worse, open], Answer::Inconclusive),
+            (vec![worse, better, open], Answer::Excluded),
+        ] {
+            assert_eq!(answers(&[(&rate, figure, builds)]), [answer]);
+        }
+        let unknown = Test {
+            condition: &rate,
+            figure,
+            builds: vec![shown(&rate, figure, worse.0, worse.1), Shown::default()],
+        };
+        assert_eq!(test(&[unknown])[0].answer, Answer::Unjudged);
+    }
+}
