@@ -288,7 +288,7 @@ fn many_connections_have_a_figure_and_a_sentence_of_their_memory() {
     let said = "memory for each of 10000 connections, at most: b 8.0 kB [8.0 kB, 8.0 kB], a 12 kB [12 kB, 12 kB] (the peak \
                 less the memory at rest)";
     assert_eq!(crate::words::per_connection(&e).as_deref(), Some(said));
-    let findings = Findings { experiments: vec![e.clone()] };
+    let findings = Findings { experiments: vec![e.clone()], gates: Vec::new() };
     let figures = more(&e, &Palette::of(&findings));
     let figure = figures.iter().find(|figure| figure.title == "Memory with 10000 connections");
     let figure = figure.expect("a figure");
@@ -301,7 +301,7 @@ fn many_connections_have_a_figure_and_a_sentence_of_their_memory() {
 
     let few = found(&["a", "b"], &[], &[connected("b", 900, 5_000_000, 85_000_000)]);
     assert_eq!(crate::words::per_connection(&few), None);
-    let findings = Findings { experiments: vec![few.clone()] };
+    let findings = Findings { experiments: vec![few.clone()], gates: Vec::new() };
     let titles = more(&few, &Palette::of(&findings)).into_iter().map(|figure| figure.title);
     assert_eq!(titles.filter(|title| title.starts_with("Memory with")).count(), 0);
 }
