@@ -223,7 +223,7 @@ fn machines_that_cannot_be_used_are_named_with_the_reason() {
         ("exec:echo Welcome to this machine", &["Welcome to this machine", "no message of `narrows agent`"]),
         ("exec:true", &["closed the pipe", "exited with code 0", "try `true` in a shell"]),
         ("exec:sh -c 'echo no agent here >&2; exit 3'", &["exited with code 3", "no agent here"]),
-        (r#"exec:sh -c 'printf "\033[31mred\033[0m" >&2; exit 3'"#, &["exited with code 3", "[31mred"]),
+        (r#"exec:sh -c 'printf "\033[31mred\033[0m" >&2; exit 3'"#, &["exited with code 3", "[31mred [0m"]),
         ("exec:cat", &["it repeats what it is sent", "try `cat` in a shell"]),
         ("exec:cat /dev/zero", &["no message of `narrows agent`"]),
         ("exec:sleep 600", &["did not answer within 15 s", "try `sleep 600` in a shell"]),
