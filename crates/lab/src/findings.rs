@@ -67,7 +67,7 @@ pub use tuned::{
     Tried, Tuned,
 };
 pub use warning::{Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
-pub use withheld::Withheld;
+pub use withheld::{Warmth, Withheld};
 
 use crate::doubt::{Evidence, no_figure};
 pub use crate::figures::RANKED_ERRORS;

@@ -309,6 +309,9 @@ pub struct SystemUse {
     /// runs of earlier versions, as below.
     #[serde(default)]
     pub waited_s: Option<f64>,
+    /// Seconds that threads which compile its code while it runs, as those of a JVM, were on a core. None if it has no such thread.
+    #[serde(default)]
+    pub compiled_s: Option<f64>,
     /// Page faults, minor and major.
     #[serde(default)]
     pub page_faults: Option<u64>,
@@ -322,6 +325,17 @@ pub struct SystemUse {
     /// it.
     #[serde(default)]
     pub rest_pss_bytes: Option<u64>,
+}
+
+/// Compilers that take more than this share of a system's CPU time have not finished. Those of a Spring server on one core took 15 to
+/// 33 % for 28 s, during which it went from 1,300/s to 19,000/s. Then they took 0 to 5 %, and it answered 33,000/s.
+pub const COMPILING: f64 = 0.1;
+
+impl SystemUse {
+    /// The share of its CPU time that compilers took which work while it runs. None if it has none.
+    pub fn compiling_share(&self) -> Option<f64> {
+        self.compiled_s.filter(|_| self.cpu_s > 0.0).map(|compiled_s| compiled_s / self.cpu_s)
+    }
 }
 
 /// System calls of a server, and the operations that they served.

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use lab::doubt::Doubt;
-use lab::findings::{Cell, Claim, Code, ExperimentFindings, Findings, Table, Warning};
+use lab::findings::{Cell, Claim, Code, ExperimentFindings, Findings, Table, Warning, Withheld};
 
 use crate::cell;
 use crate::number::several;
@@ -231,6 +231,11 @@ fn matters(e: &ExperimentFindings, warning: &Warning) -> bool {
             | Code::Trial(Doubt::TooShort | Doubt::UnsteadyWindow | Doubt::Bimodal | Doubt::WarmUpUnfinished)
     );
     if shown_elsewhere || is_of_the_run(warning.code) {
+        return false;
+    }
+    // The answer says it itself.
+    let withheld = matches!(e.claims.first(), Some(Claim::Undecided { comparison, .. }) if comparison.withheld == Some(Withheld::Drift));
+    if warning.code == Code::SpeedChanges && withheld {
         return false;
     }
     // Its rows have no figure, so no answer is about them.

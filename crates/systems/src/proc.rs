@@ -129,7 +129,13 @@ pub(crate) struct Scheduled {
     pub(crate) switches: u64,
     /// Nanoseconds in which it could run and waited for a core. None if the kernel does not say (`CONFIG_SCHED_INFO`).
     pub(crate) waited_ns: Option<u64>,
+    /// Nanoseconds on a core, if it is a thread that compiles the program's code while the program runs.
+    pub(crate) compiled_ns: Option<u64>,
 }
+
+/// How the names of threads begin that compile code while it runs: those of HotSpot (also of Graal), of OpenJ9, and of .NET. Other
+/// runtimes compile in threads without such a name, or in those that run the code.
+const COMPILERS: [&str; 5] = ["C1 Compiler", "C2 Compiler", "JVMCI", "JIT Compilation", ".NET Tiered"];
 
 /// What the scheduler says of each thread.
 pub(crate) fn scheduled(pid: u32) -> Vec<(u32, Scheduled)> {
@@ -139,15 +145,23 @@ pub(crate) fn scheduled(pid: u32) -> Vec<(u32, Scheduled)> {
         let involuntary = number(&status, "nonvoluntary_ctxt_switches:")?;
         let switches = number(&status, "voluntary_ctxt_switches:")?.checked_add(involuntary)?;
         // A thread that ends between the two readings is left out.
-        let waited_ns = waited_ns(&read("schedstat")?);
-        Some((task, Scheduled { switches, waited_ns }))
+        let schedstat = read("schedstat")?;
+        let compiles = status.lines().next().is_some_and(compiles);
+        let compiled_ns = nanoseconds(&schedstat, 0).filter(|_| compiles);
+        Some((task, Scheduled { switches, waited_ns: nanoseconds(&schedstat, 1), compiled_ns }))
     });
     tasks.collect()
 }
 
-/// The second of three numbers: nanoseconds on a core, nanoseconds of waiting for one, and the number of turns.
-fn waited_ns(schedstat: &str) -> Option<u64> {
-    schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
+/// One of three numbers: nanoseconds on a core, nanoseconds of waiting for one, and the number of turns.
+fn nanoseconds(schedstat: &str, at: usize) -> Option<u64> {
+    schedstat.split_ascii_whitespace().nth(at)?.parse().ok()
+}
+
+/// Whether a thread compiles, by the first line of its `status`: its name.
+fn compiles(line: &str) -> bool {
+    let name = line.strip_prefix("Name:").map(str::trim_start);
+    name.is_some_and(|name| COMPILERS.iter().any(|begin| name.starts_with(begin)))
 }
 
 /// The memory of all TCP sockets of the machine, in pages.
@@ -279,9 +293,22 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_for_a_core_is_the_second_number() {
+    fn the_time_on_a_core_and_the_wait_for_one_are_the_first_numbers() {
         for (text, waited) in [("0 3703859 1\n", Some(3_703_859)), ("5", None), ("", None), ("1 x 2", None)] {
-            assert_eq!(waited_ns(text), waited);
+            assert_eq!(nanoseconds(text, 1), waited);
+        }
+        assert_eq!(nanoseconds("7 8 9\n", 0), Some(7));
+    }
+
+    #[test]
+    fn threads_that_compile_are_known_by_their_names() {
+        for name in
+            ["C2 CompilerThre", "C1 CompilerThre", "JVMCI-native Co", "JIT Compilation", ".NET Tiered Com"]
+        {
+            assert!(compiles(&format!("Name:\t{name}")), "{name}");
+        }
+        for line in ["Name:\tjava", "Name:\tCompiler", "Umask:\t0022", ""] {
+            assert!(!compiles(line), "{line}");
         }
     }
 

@@ -37,6 +37,8 @@ pub struct Use {
     /// Seconds in which threads that are alive at the end could run and waited for a core, added up. None if the kernel
     /// does not say.
     pub waited_s: Option<f64>,
+    /// Seconds that threads which compile the program's code were on a core, added up. None if it has no such thread.
+    pub compiled_s: Option<f64>,
     /// Page faults, minor and major, of all processes, also of those that ended in the window.
     pub page_faults: u64,
 }
@@ -156,6 +158,7 @@ impl Sampler {
             context_switches: threads.switches_since(&self.marked),
             socket_memory_bytes: growth.saturating_mul(sys::page_size()),
             waited_s: threads.waited_since(&self.marked).map(|waited| waited.as_secs_f64()),
+            compiled_s: threads.compiled_since(&self.marked).map(|compiled| compiled.as_secs_f64()),
             page_faults,
         }
     }
@@ -251,6 +254,15 @@ impl Threads {
         };
         self.since(before).map(grown).sum::<Option<u64>>().map(Duration::from_nanos)
     }
+
+    /// None if no thread compiles. What a compiler did that has ended since is not known.
+    fn compiled_since(&self, before: &Self) -> Option<Duration> {
+        let grown = |(before, now): (Scheduled, Scheduled)| {
+            Some(now.compiled_ns?.saturating_sub(before.compiled_ns.unwrap_or(0)))
+        };
+        let grown = self.since(before).filter_map(grown);
+        grown.reduce(u64::saturating_add).map(Duration::from_nanos)
+    }
 }
 
 /// The sum of these processes' proportional set sizes, in bytes.
@@ -299,4 +311,35 @@ fn unreaped(pid: u32, began: u64, then: &Spent) -> bool {
 #[expect(clippy::arithmetic_side_effects, reason = "the call never returns zero")]
 fn tick_ns() -> u64 {
     1_000_000_000 / sys::clock_ticks_per_second()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "these are tests")]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn what_compilers_use_is_known_by_the_names_of_their_threads() {
+        let own = [std::process::id()];
+        let before = Threads::read(&own);
+        assert_eq!(before.compiled_since(&before), None);
+        let (has_worked, worked) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let compiler = thread::Builder::new().name("C2 CompilerThread0".to_owned()).spawn(move || {
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(20) {
+                std::hint::spin_loop();
+            }
+            has_worked.send(()).unwrap();
+            let _ = ended.recv();
+        });
+        worked.recv().unwrap();
+        let after = Threads::read(&own);
+        assert!(after.compiled_since(&before).unwrap() > Duration::ZERO);
+        assert_eq!(after.compiled_since(&after), Some(Duration::ZERO));
+        end.send(()).unwrap();
+        compiler.unwrap().join().unwrap();
+    }
 }

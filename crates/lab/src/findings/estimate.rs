@@ -9,10 +9,10 @@ use systems::is_reference;
 
 use super::Detail;
 use super::Rows;
+use super::Warmth;
 use super::ceiling;
 use super::effort::Effort;
 use super::per_connection::PerConnection;
-use super::withheld;
 use crate::doubt::{Doubt, Evidence, TrialKind, doubts, explained};
 use crate::experiment::Figure;
 use crate::figures::{RANKED_ERRORS, figure_of, resolution};
@@ -28,13 +28,9 @@ pub struct Estimate {
     pub trials: u32,
     /// The number of trials that failed. The experiment's `failures` has the reasons.
     pub failed: u32,
-    /// By how much the logarithm of the speed changed from the first half of the windows to the second. None if the trials
-    /// together do not show it, without a warm-up, and if a schedule set the speed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub drift: Option<f64>,
-    /// By how much the logarithm of the figure may still change because of that drift. 0 if the drift does not matter.
-    #[serde(default)]
-    pub to_go: f64,
+    /// Whether it was warm.
+    #[serde(flatten)]
+    pub warmth: Warmth,
     /// The experiment's figure in its unit, the median over trials. None if no trial has one.
     pub figure: Option<f64>,
     /// The 95 % confidence interval of the figure. None if there are fewer than three trials.
@@ -161,7 +157,7 @@ impl Estimate {
 
     /// By how much the logarithm of the figure may be off, because of its [`resolution`](Self::resolution) and of a drift.
     pub(crate) fn bound(&self) -> f64 {
-        self.to_go - (-self.resolution.clamp(0.0, 0.99)).ln_1p()
+        self.warmth.to_go - (-self.resolution.clamp(0.0, 0.99)).ln_1p()
     }
 
     /// Whether this is Narrows' own endpoint.
@@ -227,10 +223,9 @@ pub(super) fn estimates(
     let estimates = planned.scenarios.iter().map(|scenario| {
         let failed = failed.get(scenario).copied().unwrap_or(0);
         let own = trials(scenario);
-        let drift = (planned.timing.warmup_s > 0.0).then(|| drift_of(scenario, own)).flatten();
         let yardstick = if planned.is_compared() { trials(&planned.yardstick(scenario)) } else { &none };
-        let to_go = withheld::to_go(drift, planned.threshold.ln_1p());
-        Estimate { drift, to_go, ..estimate(planned.figure, scenario, own, yardstick, failed) }
+        let warmth = warmth(planned, scenario, own);
+        Estimate { warmth, ..estimate(planned.figure, scenario, own, yardstick, failed) }
     });
     let mut estimates: Vec<Estimate> = estimates.collect();
     let twin = twin(planned, observations);
@@ -289,8 +284,7 @@ fn estimate(
         scenario: scenario.clone(),
         trials: trials.len() as u32,
         failed,
-        drift: None,
-        to_go: 0.0,
+        warmth: Warmth::default(),
         figure: sample.as_ref().map(Sample::median),
         interval: None,
         spread: sample.as_ref().and_then(Sample::spread),
@@ -348,11 +342,15 @@ fn resolution_of(figure: Figure, scenario: &Scenario, trials: &ByRound) -> f64 {
     median(counted.map(|m| resolution(figure, m))).unwrap_or(0.0)
 }
 
-/// See [`Estimate::drift`].
-fn drift_of(scenario: &Scenario, trials: &ByRound) -> Option<f64> {
+/// Whether a scenario was warm. Without a warm-up, the beginning is what is measured.
+fn warmth(planned: &Planned, scenario: &Scenario, trials: &ByRound) -> Warmth {
+    if planned.timing.warmup_s <= 0.0 {
+        return Warmth::default();
+    }
     let short = scenario.workload().about().short_exchanges;
-    let all = trials.values().copied();
-    withheld::drift(all.filter(|m| short && m.successes > 0 && !is_open_loop(scenario, m)))
+    let all = || trials.values().copied();
+    let paced_by_callers = all().filter(|m| short && m.successes > 0 && !is_open_loop(scenario, m));
+    Warmth::of(all(), paced_by_callers, planned.threshold.ln_1p())
 }
 
 fn share(part: u64, of: u64) -> f64 {

@@ -37,6 +37,8 @@ pub enum Code {
     Unsteady,
     /// There are too few operations for a percentile that the table shows.
     PercentileUnsupported,
+    /// The speed still changed inside the windows, and how far it has to go widens the intervals.
+    SpeedChanges,
     /// Answers of an idle server wait for a delayed acknowledgement (Nagle's algorithm).
     HeldBack,
     /// A system's work differs from that of the others, as its manifest says.
@@ -162,6 +164,7 @@ const RULES: &[Rule] = &[
     (Code::NothingFinished, |e| e.trials > 0 && e.successes == 0 && e.errors.is_empty()),
     (Code::Errors, |e| !e.errors.is_empty()),
     (Code::CountsDisagree, |e| e.counts_agree == Some(false)),
+    (Code::SpeedChanges, |e| e.warmth.to_go > 0.0),
     (Code::HeldBack, is_held_back),
     (Code::Unsteady, |e| e.spread.is_some_and(|s| s.range > UNSTEADY)),
     // A p99 as the experiment's figure needs enough operations in each trial, not only in all trials together.

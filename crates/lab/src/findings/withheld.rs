@@ -1,4 +1,4 @@
-//! Why a comparison has no verdict although its interval would give one.
+//! Why a comparison has no verdict although its interval would give one; and whether systems were warm.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use stats::{FEWEST_ROUNDS, LEVEL, Location, LogRatio, Verdict, median};
 
 use super::Estimate;
 use crate::figures::callers_apart;
-use crate::observation::Measurement;
+use crate::observation::{COMPILING, Measurement};
 
 /// Why a comparison is undecided for another reason than too few rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -20,6 +20,8 @@ pub enum Withheld {
     ShortWindow,
     /// The speed still changed inside the windows, and how far it has to go could change the verdict.
     Drift,
+    /// Compilers still worked in the windows, as those of a JVM do until it is warm.
+    Compiling,
     /// The rate of the open loop is near what one of the two can do at all, or arrivals were sent late.
     Overdriven,
 }
@@ -28,7 +30,7 @@ impl Withheld {
     /// Whether the interval says nothing of the truth. Otherwise it does, and only the verdict is open.
     pub fn denies_the_interval(self) -> bool {
         match self {
-            Self::LowerBound | Self::Overdriven => true,
+            Self::LowerBound | Self::Compiling | Self::Overdriven => true,
             Self::OtherBuild | Self::ShortWindow | Self::Drift => false,
         }
     }
@@ -39,15 +41,44 @@ impl Withheld {
 /// gained 7 % had still a factor of 3 to go, which is more: seen as a bound on both sides of a ratio, it is covered.
 const TO_GO: f64 = 8.0;
 
-/// By how much the logarithm of a figure may still change, if the speed drifts by so much. A drift of less than half the threshold
-/// does not matter.
-pub(super) fn to_go(drift: Option<f64>, threshold: f64) -> f64 {
-    drift.map(f64::abs).filter(|drift| *drift > threshold / 2.0).map_or(0.0, |drift| TO_GO * drift)
+/// Whether a system was warm in the windows, which a warm-up had preceded. A schedule that sets the speed hides how it changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Warmth {
+    /// By how much the logarithm of the speed changed from the first half of the windows to the second. None if the trials
+    /// together do not show it, and without a warm-up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<f64>,
+    /// By how much the logarithm of the figure may still change because of that drift. 0 if the drift does not matter.
+    #[serde(default)]
+    pub to_go: f64,
+    /// Whether compilers still worked in the windows, so that the figure is that of a cold machine.
+    #[serde(default)]
+    pub compiling: bool,
+}
+
+impl Warmth {
+    /// What all trials of a scenario show, and those of them in which callers set the speed. A drift of less than half the
+    /// threshold, which is a logarithm, does not matter.
+    pub(super) fn of<'a>(
+        all: impl Iterator<Item = &'a Measurement>,
+        paced_by_callers: impl Iterator<Item = &'a Measurement> + Clone,
+        threshold: f64,
+    ) -> Self {
+        let drift = drift(paced_by_callers);
+        let matters = drift.map(f64::abs).filter(|drift| *drift > threshold / 2.0);
+        // In half of the trials or more.
+        let share = median(all.filter_map(|m| m.system.compiling_share()));
+        Self {
+            drift,
+            to_go: matters.map_or(0.0, |drift| TO_GO * drift),
+            compiling: share.is_some_and(|share| share > COMPILING),
+        }
+    }
 }
 
 /// By how much the logarithm of the speed changed from the first half of the windows to the second. None if the trials
 /// together do not show that it did: the interval of their mean, widened by what the halves' edges leave open, contains zero.
-pub(super) fn drift<'a>(trials: impl Iterator<Item = &'a Measurement> + Clone) -> Option<f64> {
+fn drift<'a>(trials: impl Iterator<Item = &'a Measurement> + Clone) -> Option<f64> {
     let changes = trials.clone().filter_map(|m| {
         let (first, second) = m.tenths.split_at(m.tenths.len() / 2);
         let count = |half: &[u64]| half.iter().sum::<u64>() as f64;
@@ -75,10 +106,14 @@ pub(super) fn withheld(
         Verdict::Faster => b.is_lower_bound(),
         Verdict::NoDifference => a.is_lower_bound() || b.is_lower_bound(),
         Verdict::Undecided { .. } => {
-            let why = if a.to_go + b.to_go > 0.0 { Withheld::Drift } else { Withheld::ShortWindow };
+            let why =
+                if a.warmth.to_go + b.warmth.to_go > 0.0 { Withheld::Drift } else { Withheld::ShortWindow };
             return is_left_open(seen, threshold).then_some(why);
         }
     };
+    if a.warmth.compiling || b.warmth.compiling {
+        return Some(Withheld::Compiling);
+    }
     held_back.then_some(Withheld::LowerBound)
 }
 

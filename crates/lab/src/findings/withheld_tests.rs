@@ -104,7 +104,7 @@ fn a_speed_that_still_changes_withholds_the_verdict() {
             _ => drifting(1000.0 * factor, change, &mut rng),
         });
         let (verdict, why, _) = judged(&e, factor);
-        (verdict.is_decided(), why == Some(Withheld::Drift), e.estimates[1].drift)
+        (verdict.is_decided(), why == Some(Withheld::Drift), e.estimates[1].warmth.drift)
     };
     // A machine that compiles: 7.6x and more than half again as fast from half to half.
     let withheld = (0..100).filter(|_| outcome(7.6, 1.8, 0.5).1).count();
@@ -116,4 +116,46 @@ fn a_speed_that_still_changes_withholds_the_verdict() {
     let withheld = steady.iter().filter(|(_, drift, _)| *drift).count();
     assert!(withheld <= 20, "{withheld} of 400");
     assert!(steady.iter().filter(|(decided, ..)| *decided).count() > 350);
+}
+
+#[test]
+fn what_makes_an_interval_wide_is_warned_of_though_the_verdict_is_decided() {
+    let mut rng = SplitMix64::new(3);
+    let mut outcome = |change: f64| {
+        let e = found(0.5, |system, _| match system {
+            "a" => drifting(100.0, 1.0, &mut rng),
+            _ => drifting(100_000.0, change, &mut rng),
+        });
+        let [c] = &e.comparisons[..] else { panic!("{:?}", e.comparisons) };
+        let ratio = c.ratio.expect("three rounds");
+        let concerned = e.warnings.iter().find(|warning| warning.code == Code::SpeedChanges);
+        (c.verdict.is_decided(), ratio.high / ratio.low, concerned.map(|warning| warning.scenarios.clone()))
+    };
+    let (decided, wide, warned) = outcome(1.4);
+    assert!(decided && wide > 20.0, "{wide}");
+    assert!(warned.is_some_and(|of| of.len() == 1 && of[0].starts_with('b')));
+    let (decided, narrow, warned) = outcome(1.0);
+    assert!(decided && narrow < 5.0 && warned.is_none(), "{narrow}");
+}
+
+#[test]
+fn a_machine_whose_compilers_still_work_has_no_verdict() {
+    let mut rng = SplitMix64::new(4);
+    let mut outcome = |share: f64, warmup_s: f64| {
+        let e = found(warmup_s, |system, _| {
+            let per_s = if system == "a" { 1000.0 } else { 3000.0 };
+            let mut m = drifting(per_s, 1.0, &mut rng);
+            m.system.cpu_s = 0.9;
+            m.system.compiled_s = (system == "b").then_some(0.9 * share);
+            m
+        });
+        let (verdict, why, _) = judged(&e, 3.0);
+        (verdict.is_decided(), why)
+    };
+    // A plateau: the speed stands still in the windows, and better code is being made.
+    assert_eq!(outcome(0.2, 4.0), (false, Some(Withheld::Compiling)));
+    // A warm machine compiles a little now and then.
+    assert_eq!(outcome(0.03, 4.0), (true, None));
+    // Without a warm-up, a cold machine is what is measured.
+    assert_eq!(outcome(0.2, 0.0), (true, None));
 }

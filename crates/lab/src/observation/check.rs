@@ -205,6 +205,7 @@ impl Measurement {
         let (system, generator) = (&self.system, &self.generator);
         found.seconds("system.cpu_s", system.cpu_s);
         found.seconds("system.waited_s", system.waited_s.unwrap_or(0.0));
+        found.seconds("system.compiled_s", system.compiled_s.unwrap_or(0.0));
         found.seconds("system.ready_s", system.ready_s.unwrap_or(0.0));
         found.number("system.softirq_share", system.softirq_share.unwrap_or(0.0), BUSIEST);
         found.seconds("generator.cpu_s", generator.cpu_s);

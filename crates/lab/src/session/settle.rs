@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use systems::trace;
 
-use crate::observation::{Measurement, Timing};
+use crate::observation::{COMPILING, Measurement, Timing};
 use crate::session::drive::Drive;
 use crate::session::driver::Orders;
 use crate::session::trial_error::TrialError;
@@ -29,8 +29,8 @@ pub struct Pace {
     pub per_s: f64,
     /// How many callers there are: connections, and the exchanges that may be open on each.
     pub callers: f64,
-    /// How long it was driven until its speed stood still, seconds: 0 if it did so from the beginning, and None if it was still
-    /// becoming faster at the end.
+    /// After how many seconds its speed stood still: 0 if it did so from the beginning, and None if it was still becoming faster at
+    /// the end.
     pub settled_s: Option<f64>,
     /// How long the look at its speed took in all, seconds.
     pub took_s: f64,
@@ -59,6 +59,12 @@ const LEAST_CPU_S: f64 = 0.05;
 const FASTER: f64 = 0.10;
 /// The same for the CPU time of an answer, which is less noisy.
 const CHEAPER: f64 = 0.04;
+/// The number of last slices in which compilers had little to do, once the speed stands still: they take at most 2 s.
+const RESTED: usize = 8;
+/// While compilers work, a look may take so many times as long.
+const PATIENCE: f64 = 2.0;
+/// Another process may take so many times as long until its compilers rest.
+const SLOWER: f64 = 1.2;
 
 /// What a slice shows, as logarithms; higher is better.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,10 +72,14 @@ struct Slice {
     speed: f64,
     /// None if hardly any CPU time was counted.
     thrift: Option<f64>,
+    /// The share of the CPU time that compilers took, not as a logarithm.
+    compiling: f64,
 }
 
-/// Whether the speed stands still: the last third of the slices is hardly faster than the third before, and hardly cheaper. The
-/// thirds grow with the time, so that a slow change is noticed as well as a quick one, and noise matters less and less.
+/// Whether the speed stands still: the last third of the slices is hardly faster than the third before, and hardly cheaper, and
+/// compilers have little to do in it. The thirds grow with the time, so that a slow change is noticed as well as a quick one, and
+/// noise matters less and less. The compilers matter because a JVM on one core may stand still for ten seconds at a fifth of its
+/// speed, while the better code is being made.
 ///
 /// With noise of 10 % in the speed of a slice and of 4 % in its CPU time, a steady server passes at once in four of five cases; one
 /// whose thirds differ by 16 % in both, in less than one of two hundred (the test below). What passes wrongly is noticed in the
@@ -85,20 +95,33 @@ fn stands_still(slices: &[Slice]) -> bool {
     slices.len() >= FEWEST
         && gain(|slice| Some(slice.speed)).is_none_or(|gain| gain <= FASTER)
         && gain(|slice| slice.thrift).is_none_or(|gain| gain <= CHEAPER)
+        && !is_compiling(slices)
 }
 
-/// Drives in slices until the speed stands still, at most as long as the timing's window says.
+/// Whether compilers took much of the CPU time of the last slices.
+fn is_compiling(slices: &[Slice]) -> bool {
+    let last = slices.len().min(RESTED);
+    let share: f64 = slices.iter().rev().take(last).map(|slice| slice.compiling).sum();
+    share > COMPILING * last as f64
+}
+
+/// Drives in slices until the speed stands still, at most as long as the timing's window says, or twice as long while compilers
+/// work.
 ///
 /// # Errors
 /// Nothing was answered rightly in that time.
 pub(super) fn settle(drive: &Drive<'_>, mut orders: Orders, speed: Speed) -> Result<Pace, TrialError> {
     let (began, longest_s) = (Instant::now(), orders.timing.measure_s);
-    let (mut slice_s, mut driven_s) = (SLICE_S, 0.0);
+    let (mut slice_s, mut driven_s, mut compiled_until_s) = (SLICE_S, 0.0, 0.0);
     let (mut slices, mut seen): (Vec<Slice>, Option<(f64, f64)>) = (Vec::new(), None);
     let mut settled_s = None;
     let mut wrong = String::new();
-    while driven_s < longest_s && settled_s.is_none() && !drive.place.cancelled() {
-        let measure_s = slice_s.min(longest_s - driven_s);
+    loop {
+        let left_s = longest_s * if is_compiling(&slices) { PATIENCE } else { 1.0 } - driven_s;
+        if left_s <= 0.0 || settled_s.is_some() || drive.place.cancelled() {
+            break;
+        }
+        let measure_s = slice_s.min(left_s);
         orders.timing = Timing { warmup_s: 0.0, measure_s, ..orders.timing };
         let (m, _) = drive.once(&orders)?;
         driven_s += measure_s;
@@ -118,11 +141,16 @@ pub(super) fn settle(drive: &Drive<'_>, mut orders: Orders, speed: Speed) -> Res
             slices.clear();
         } else {
             slices.extend(slice(&m));
+            if slices.last().is_some_and(|slice| slice.compiling > COMPILING) {
+                compiled_until_s = driven_s;
+            }
             let soon = speed == Speed::Soon && slices.len() >= SOON;
             // A slice that became longer than its answers need shows that they were slower at first.
             let at_once = slices.len() <= FEWEST && slice_s <= (2.0 * ANSWERS * cycle_s).max(SLICE_S);
             if soon || stands_still(&slices) {
-                settled_s = Some(if soon || at_once { 0.0 } else { driven_s });
+                // A speed that stands still did so in the last two thirds.
+                settled_s =
+                    Some(if soon || at_once { 0.0 } else { (driven_s / 2.0).max(SLOWER * compiled_until_s) });
             }
         }
     }
@@ -144,7 +172,7 @@ fn slice(m: &Measurement) -> Option<Slice> {
     let speed = (m.done() / m.elapsed_s).ln();
     let counted = m.system.cpu_s >= LEAST_CPU_S;
     let thrift = counted.then(|| (m.done() / m.system.cpu_s).ln()).filter(|thrift| thrift.is_finite());
-    speed.is_finite().then_some(Slice { speed, thrift })
+    speed.is_finite().then_some(Slice { speed, thrift, compiling: m.system.compiling_share().unwrap_or(0.0) })
 }
 
 #[cfg(test)]
@@ -157,7 +185,11 @@ mod tests {
     fn slices(count: usize, rng: &mut SplitMix64, course: impl Fn(f64) -> f64) -> Vec<Slice> {
         let slice = |at: usize| {
             let true_log = course((at as f64 + 0.5) * SLICE_S).ln();
-            Slice { speed: true_log + 0.1 * rng.normal(), thrift: Some(true_log + 0.04 * rng.normal()) }
+            Slice {
+                speed: true_log + 0.1 * rng.normal(),
+                thrift: Some(true_log + 0.04 * rng.normal()),
+                compiling: 0.0,
+            }
         };
         (0..count).map(slice).collect()
     }
@@ -213,10 +245,20 @@ mod tests {
     #[test]
     fn without_cpu_time_the_speed_alone_decides() {
         let course = |speeds: &[f64]| -> Vec<Slice> {
-            speeds.iter().map(|speed| Slice { speed: *speed, thrift: None }).collect()
+            speeds.iter().map(|speed| Slice { speed: *speed, thrift: None, compiling: 0.0 }).collect()
         };
         assert!(stands_still(&course(&[0.0, 0.2, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])));
         assert!(!stands_still(&course(&[0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6])));
         assert!(!stands_still(&course(&[1.0; FEWEST - 1])));
+    }
+
+    #[test]
+    fn a_speed_does_not_stand_still_while_compilers_work() {
+        let slices = |compiling: [f64; 3]| {
+            let slice = |at: usize| Slice { speed: 1.0, thrift: None, compiling: compiling[at / RESTED] };
+            (0..3 * RESTED).map(slice).collect::<Vec<_>>()
+        };
+        assert!(stands_still(&slices([0.5, 0.4, 0.01])));
+        assert!(!stands_still(&slices([0.0, 0.0, 0.3])));
     }
 }

@@ -80,6 +80,7 @@ impl Window {
             context_switches: used.context_switches,
             socket_memory_bytes: used.socket_memory_bytes,
             waited_s: used.waited_s,
+            compiled_s: used.compiled_s,
             page_faults: Some(used.page_faults),
             softirq_share: self.softirq_share,
             ..SystemUse::default()

@@ -62,10 +62,9 @@ pub fn look(usual: Timing) -> Timing {
     Timing { warmup_s: 0.0, measure_s: LONGEST_S, ..usual }
 }
 
-/// The warm-up that a point needs, seconds. A speed that stood still did so in the last two thirds of the time that the look
-/// drove it.
+/// The warm-up that a point needs, seconds.
 fn warmup_s(pace: &Pace) -> f64 {
-    pace.settled_s.map_or(LONGEST_S, |settled_s| settled_s / 2.0)
+    pace.settled_s.unwrap_or(LONGEST_S)
 }
 
 /// The window in which a point gives enough answers, seconds: of ten callers about eighteen of each, of a hundred six.
@@ -103,7 +102,7 @@ mod tests {
             let pace = Pace { per_s: 2e4, callers: 10.0, settled_s, took_s: 20.0 };
             suited(usual, chosen, &[pace], true, 3.0)
         };
-        let seen = [Some(0.0), Some(3.0), Some(9.0), None].map(|settled_s| warmup(settled_s).warmup_s);
+        let seen = [Some(0.0), Some(1.5), Some(4.5), None].map(|settled_s| warmup(settled_s).warmup_s);
         assert_eq!(seen, [0.5, 1.5, 4.5, LONGEST_S]);
         let own = Chosen { warmup: true, ..chosen };
         let pace = Pace { per_s: 2e4, callers: 10.0, settled_s: None, took_s: 20.0 };

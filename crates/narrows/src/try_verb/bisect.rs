@@ -79,7 +79,8 @@ struct Search<'a> {
 impl Search<'_> {
     /// How good the last commit is, if it is worse; or the exit code.
     fn whole(&self, worse: &Revision) -> anyhow::Result<Result<Ratio, ExitCode>> {
-        Ok(match self.judge(1, self.good, worse, Screen::Step, 0.0)? {
+        let judge = |times| self.judge(times, self.good, worse, Screen::Step, 0.0);
+        Ok(match until_decided(worse, judge)? {
             Judged::Slower(ratio) => Ok(ratio),
             Judged::Good(_) => {
                 let percent = report::number::chosen_percent(self.question.args.threshold);
@@ -118,7 +119,7 @@ impl Search<'_> {
                 Step::Unclear(commits) => match open.again(&commits) {
                     Some((commit, times)) => {
                         let commit = self.short(&commit)?;
-                        say_again(&commit.name, times, open.runs);
+                        say_again(&commit.name, times, open.runs, MOST_AGAIN);
                         (commit, times)
                     }
                     None => return self.not_found(&commits, &open),
@@ -177,7 +178,8 @@ impl Search<'_> {
         let beside = match parent {
             Ok(parent) => {
                 let parent = Revision { name: parent.short().to_owned(), ..parent };
-                match self.beside_parent(&parent, first)? {
+                let judge = |times| self.judge_next(times, &parent, first, Screen::Tables, 0.0);
+                match until_decided(first, judge)? {
                     Judged::Slower(ratio) => {
                         format!(
                             "; it is {} as good as its parent {}",
@@ -203,19 +205,6 @@ impl Search<'_> {
         let good = &self.good.name;
         say(format_args!("the first commit that is worse than {good} is {name} {subject:?}{beside}"))?;
         Ok(ExitCode::from(SLOWER))
-    }
-
-    /// Compares a commit with its parent, in more rounds while that is undecided.
-    fn beside_parent(&self, parent: &Revision, first: &Revision) -> anyhow::Result<Judged> {
-        let mut judged = self.judge_next(1, parent, first, Screen::Tables, 0.0)?;
-        for (at, times) in AGAIN.into_iter().enumerate() {
-            if !matches!(judged, Judged::Undecided(..)) {
-                break;
-            }
-            say_again(&first.name, times, MOST_AGAIN - AGAIN.len() + at + 1);
-            judged = self.judge_next(times, parent, first, Screen::Tables, 0.0)?;
-        }
-        Ok(judged)
     }
 
     fn short(&self, commit: &str) -> anyhow::Result<Revision> {
@@ -301,10 +290,23 @@ fn undecided(ratio: Ratio, rounds: u32) -> String {
     format!("is {} as good, which is undecided after {rounds} rounds", interval_in_hundredths(ratio))
 }
 
+/// Judges a commit in so many times the usual rounds: once, and again in more rounds while it is undecided.
+fn until_decided(commit: &Revision, judge: impl Fn(u32) -> anyhow::Result<Judged>) -> anyhow::Result<Judged> {
+    let mut judged = judge(1)?;
+    for (at, times) in AGAIN.into_iter().enumerate() {
+        if !matches!(judged, Judged::Undecided(..)) {
+            break;
+        }
+        say_again(&commit.name, times, at + 1, AGAIN.len());
+        judged = judge(times)?;
+    }
+    Ok(judged)
+}
+
 /// Says that a commit gets more rounds, and how many such runs there will be at most.
-fn say_again(name: &str, times: u32, run: usize) {
+fn say_again(name: &str, times: u32, run: usize, most: usize) {
     common::say(format_args!(
-        "bisect: {name} is undecided, and is measured again in {times} times the rounds: run {run} of at most {MOST_AGAIN}"
+        "bisect: {name} is undecided, and is measured again in {times} times the rounds: run {run} of at most {most}"
     ));
 }
 

@@ -347,17 +347,27 @@ impl Wording<'_> {
                 format!("the windows have too few answers on each connection: measure for longer ({longer})")
             }
             Withheld::Drift => {
-                let warmup_s = (4.0 * self.e.timing.warmup_s).clamp(5.0, 60.0).ceil();
-                let names = names(|estimate| estimate.drift.is_some());
-                let warmup = match Asked::of(self.e) {
-                    Asked::Typed => format!("--warmup {warmup_s}s"),
-                    Asked::File => format!("warmup_s = {warmup_s}"),
-                };
+                let names = names(|estimate| estimate.warmth.drift.is_some());
+                let warmup = self.longer_warmup();
                 format!("the speed of {names} still changed in the windows: use {warmup}")
+            }
+            Withheld::Compiling => {
+                let names = names(|estimate| estimate.warmth.compiling);
+                let warmup = self.longer_warmup();
+                format!("compilers of {names} still worked in the windows, so it was cold: use {warmup}")
             }
             Withheld::Overdriven => {
                 "the rate is too near what the slower one reaches: use a lower --rate".to_owned()
             }
+        }
+    }
+
+    /// The option that makes warm-ups longer.
+    fn longer_warmup(&self) -> String {
+        let warmup_s = (4.0 * self.e.timing.warmup_s).clamp(5.0, 60.0).ceil();
+        match Asked::of(self.e) {
+            Asked::Typed => format!("--warmup {warmup_s}s"),
+            Asked::File => format!("warmup_s = {warmup_s}"),
         }
     }
 

@@ -44,6 +44,7 @@ pub(super) fn withheld(why: Withheld) -> &'static str {
         Withheld::OtherBuild => "another build differs",
         Withheld::ShortWindow => "too few answers in each window",
         Withheld::Drift => "the speed still changed in the windows",
+        Withheld::Compiling => "compilers still worked in the windows",
         Withheld::Overdriven => "the rate is too near the limit",
     }
 }

@@ -58,6 +58,9 @@ fn what(code: Code) -> String {
         Code::NothingFinished => "no operation ended inside the window".to_owned(),
         Code::Errors => "operations failed".to_owned(),
         Code::CountsDisagree => "the client's and the server's counts contradict each other".to_owned(),
+        Code::SpeedChanges => {
+            "the speed still changed in the windows; how far it may go on makes the intervals wide".to_owned()
+        }
         Code::HeldBack => {
             "an idle server needs two sends for one answer, with 40 ms between them (Nagle's algorithm and a delayed \
              acknowledgement)"
@@ -82,6 +85,10 @@ pub(super) fn remedy(code: Code, asked: Asked) -> &'static str {
         Code::Errors => {
             "rows above 1 % of errors are not ranked, unless a note says why; the classes say what to change"
         }
+        Code::SpeedChanges => asked.either(
+            "a longer --warmup, or --cold if the beginning is what counts",
+            "a longer warmup_s, or 0 if the beginning is what counts",
+        ),
         Code::HeldBack => "set TCP_NODELAY on the server's sockets, or send head and body with one write",
         Code::CountsDisagree => "do not use these rows; docs/contracts.md says what a driver must count",
         Code::Unsteady => asked.either(
