@@ -58,7 +58,7 @@ fn two_runs_are_judged() {
     lab.run(&["--rounds", "6"]).code(0);
     lab.truth("[[rule]]\nsystem = \"alpha\"\npoint = { mode = \"plain\" }\nbetter = 0.8\n");
     lab.run(&["--rounds", "6"]).code(0);
-    let compare = |words: &[&str]| lab.narrows(&[&["compare", "1", "2"], words].concat());
+    let compare = |words: &[&str]| lab.narrows(&[&["compare", "1", "2", "--within-run"], words].concat());
     assert_snapshot!("compared_github", shown(&compare(&["--format", "github"]).code(0)));
     assert_snapshot!("compared_junit", shown(&compare(&["--format", "junit"]).code(0)));
     let gate = ["--fail-if", "throughput<0.7", "--format"];

@@ -1,9 +1,10 @@
 //! Compares two runs, or scenarios of runs: how many times faster the second is than the first, and what else differs.
 //!
 //! Two scenarios of one run share rounds, and are compared as in the findings. Two runs share no rounds. Each scenario
-//! is therefore divided by the reference of its round, so that the speed of the machine cancels out. The two samples of
-//! ratios are compared with Yuen's form of Welch's test (`stats::difference`), corrected by Holm's method.
+//! is therefore divided by the reference of its round, so that the speed of the machine cancels out. What does not cancel out
+//! is learnt from earlier runs of the same question (`earlier`). The p-values are corrected by Holm's method.
 
+mod earlier;
 mod environment;
 mod select;
 
@@ -15,13 +16,15 @@ use stats::{FEWEST_ROUNDS, LEVEL, Location, LogRatio, Verdict, difference, holm}
 
 use systems::Value;
 
+pub use earlier::{Earlier, History, MOST_RUNS, may_ask_the_same};
 pub use environment::Difference;
 pub use select::{Selection, Side};
 
 use crate::condition::Condition;
 use crate::experiment::Figure;
 use crate::findings::{
-    Estimate, ExperimentFindings, Findings, Missing, Ratio, Rows, Shown, Test, Tested, log_ratios, test,
+    Answer, Estimate, ExperimentFindings, Findings, Missing, Ratio, Rows, Shown, Test, Tested, log_ratios,
+    test,
 };
 use crate::observation::Scenario;
 
@@ -53,8 +56,13 @@ pub struct Matched {
     pub b: String,
     /// The rounds of the first and of the second.
     pub rounds: (u32, u32),
-    /// How many times faster the second is. None if the two cannot be compared.
+    /// How many times faster the second is, without an interval. None if the two cannot be compared.
+    pub estimate: Option<f64>,
+    /// The same with its interval. None if the two cannot be compared, or if it is not known how much runs differ.
     pub ratio: Option<Ratio>,
+    /// The earlier runs of the same question. None if the interval does not depend on them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Earlier>,
     /// The p-value, corrected for the number of comparisons.
     pub p: Option<f64>,
     /// The verdict about the second.
@@ -83,6 +91,20 @@ pub enum Incomparable {
     TooFewRounds,
     /// One of them has fewer than three rounds in common with the reference.
     NoReference,
+    /// There is an estimate, but too few earlier runs of the same question show how much runs differ.
+    FewRuns,
+}
+
+/// What the intervals of a comparison hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Intervals {
+    /// The rounds that both sides share, because they are scenarios of one run.
+    SharedRounds,
+    /// The rounds of each of the two runs, and how much runs differ, as earlier runs show.
+    BetweenRuns,
+    /// The rounds of each of the two runs alone. On another occasion both may differ by more.
+    WithinRuns,
 }
 
 /// A scenario that only one side has.
@@ -105,6 +127,8 @@ pub struct RunComparison {
     pub b: String,
     /// Differences between the conditions of the two.
     pub differences: Vec<Difference>,
+    /// What the intervals hold.
+    pub intervals: Intervals,
     /// How many times faster the reference was in the second, by experiment. This is the change of the machine.
     pub machine: BTreeMap<String, Ratio>,
     /// The scenarios that both sides have.
@@ -113,47 +137,62 @@ pub struct RunComparison {
     pub unmatched: Vec<Alone>,
 }
 
-/// Compares two sides.
-pub fn compare(a: &Chosen, b: &Chosen) -> RunComparison {
-    let same = a.identity == b.identity;
+/// Compares two sides. The history says how much runs differ; without one, the intervals of two runs hold for these two alone.
+pub fn compare(a: &Chosen, b: &Chosen, history: Option<&History>) -> RunComparison {
+    let sides = Sides { a, b, history };
     let (pairs, unmatched) = select::pairs(a, b);
-    let measured: Vec<Pair> = pairs.into_iter().map(|(left, right)| Pair::new(left, right, same)).collect();
-    let p: Vec<f64> = measured.iter().filter_map(|pair| Some(pair.seen?.p)).collect();
+    let measured: Vec<Pair> = pairs.into_iter().map(|(left, right)| sides.pair(left, right)).collect();
+    let p: Vec<f64> = measured.iter().filter_map(|pair| Some(pair.interval()?.p)).collect();
     let mut p = holm(&p).into_iter();
-    let judged = measured.iter().map(|pair| pair.judge(pair.seen.and_then(|_| p.next())));
+    let judged = measured.iter().map(|pair| pair.judge(pair.interval().and_then(|_| p.next())));
     let matched: Vec<Matched> = judged.collect();
     let mut machine = BTreeMap::new();
-    for pair in measured.iter().filter(|_| !same) {
+    for pair in measured.iter().filter(|_| !sides.is_one_run()) {
         if let Some(ratio) = machine_ratio(pair.a.experiment, pair.b.experiment) {
             machine.insert(pair.a.experiment.name.clone(), ratio);
         }
     }
-    let differences = if same { Vec::new() } else { environment::differences(a, b, &matched) };
-    RunComparison { a: a.name.clone(), b: b.name.clone(), differences, machine, matched, unmatched }
+    let differences = if sides.is_one_run() { Vec::new() } else { environment::differences(a, b, &matched) };
+    let (a, b) = (a.name.clone(), b.name.clone());
+    RunComparison { a, b, differences, intervals: sides.intervals(), machine, matched, unmatched }
 }
 
 /// Tests conditions on the ratios of two sides together: for each condition and each pair that has a ratio, with the positions of
-/// both.
-pub fn gated(a: &Chosen, b: &Chosen, conditions: &[Condition]) -> Vec<(usize, usize, Tested)> {
-    let same = a.identity == b.identity;
+/// both. A condition on a pair of which it is not known how much runs differ is inconclusive.
+pub fn gated(
+    a: &Chosen,
+    b: &Chosen,
+    conditions: &[Condition],
+    history: Option<&History>,
+) -> Vec<(usize, usize, Tested)> {
+    let sides = Sides { a, b, history };
     let (pairs, _) = select::pairs(a, b);
+    let mut open = Vec::new();
     let mut places = Vec::new();
     let mut tests = Vec::new();
     for (index, condition) in conditions.iter().enumerate() {
         for (at, (left, right)) in pairs.iter().enumerate() {
-            let figure = left.experiment.figure;
-            let Some(ratio) = Pair::new(*left, *right, same).ratio().filter(|_| condition.is_about(figure))
-            else {
+            let (pair, figure) = (sides.pair(*left, *right), left.experiment.figure);
+            if pair.seen.is_none() || !condition.is_about(figure) {
+                continue;
+            }
+            let Some(ratio) = pair.ratio() else {
+                let answer = Answer::Inconclusive;
+                open.push((index, at, Tested { seen: None, p: None, withheld: None, answer }));
                 continue;
             };
             let seen = if condition.more_is_better(figure) { ratio } else { ratio.inverse() };
-            let above = better(*left, *right, same, condition.edge(figure)).map(|above| (above, seen));
+            let above = sides.better(*left, *right, condition.edge(figure)).and_then(|seen| seen.interval);
+            let above = above.map(|above| (above, seen));
             places.push((index, at));
             tests.push(Test { condition, figure, builds: vec![Shown { above, ..Shown::default() }] });
         }
     }
     let tested = places.into_iter().zip(test(&tests));
-    tested.map(|((condition, pair), tested)| (condition, pair, tested)).collect()
+    let mut all: Vec<_> = tested.map(|((condition, pair), tested)| (condition, pair, tested)).collect();
+    all.extend(open);
+    all.sort_by_key(|(condition, pair, _)| (*condition, *pair));
+    all
 }
 
 impl RunComparison {
@@ -211,34 +250,103 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Two scenarios, and their ratio before the correction for the number of pairs.
+/// What is known of the ratio of two scenarios.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// Its logarithm.
+    estimate: f64,
+    /// The same with its interval, before the correction for the number of pairs. None if it is not known how much runs differ.
+    interval: Option<LogRatio>,
+    /// The earlier runs, if the interval depends on them.
+    earlier: Option<Earlier>,
+}
+
+/// Two scenarios, and what is known of their ratio.
 struct Pair<'a> {
     a: Entry<'a>,
     b: Entry<'a>,
-    seen: Option<LogRatio>,
+    seen: Option<Seen>,
 }
 
-impl<'a> Pair<'a> {
-    fn new(a: Entry<'a>, b: Entry<'a>, same_run: bool) -> Self {
+/// The two sides, and how much is known of runs like them.
+struct Sides<'a> {
+    a: &'a Chosen,
+    b: &'a Chosen,
+    history: Option<&'a History>,
+}
+
+impl<'a> Sides<'a> {
+    fn is_one_run(&self) -> bool {
+        self.a.identity == self.b.identity
+    }
+
+    fn intervals(&self) -> Intervals {
+        match self.history {
+            _ if self.is_one_run() => Intervals::SharedRounds,
+            Some(_) => Intervals::BetweenRuns,
+            None => Intervals::WithinRuns,
+        }
+    }
+
+    fn pair(&self, a: Entry<'a>, b: Entry<'a>) -> Pair<'a> {
         let comparable =
             a.estimate.compares() && b.estimate.compares() && a.experiment.figure == b.experiment.figure;
-        Self { a, b, seen: better(a, b, same_run, 0.0).filter(|_| comparable) }
+        Pair { a, b, seen: self.better(a, b, 0.0).filter(|_| comparable) }
+    }
+
+    /// How much better `b` is than `a`, less what is expected.
+    fn better(&self, a: Entry, b: Entry, expected: f64) -> Option<Seen> {
+        if self.is_one_run() {
+            return within_a_run(a, b, expected).map(|ratio| Seen {
+                estimate: ratio.location.estimate,
+                interval: Some(ratio),
+                earlier: None,
+            });
+        }
+        let logs = (a.to_yardstick()?, b.to_yardstick()?);
+        let alone = difference(&logs.1, &logs.0)?;
+        let (found, earlier) = match self.history {
+            None => (Some(alone), None),
+            Some(history) => {
+                let (known, earlier) = history.difference(self, a, b)?;
+                (known, Some(earlier))
+            }
+        };
+        let bound = [a, b].iter().map(|entry| entry.estimate.bound() + entry.bound_of_yardstick()).sum();
+        let interval = found.map(|found| {
+            let location = Location { estimate: found.estimate - expected, ..found }.within(bound);
+            let (low, high) = location.interval(LEVEL);
+            LogRatio { location, low, high, level: LEVEL, p: location.p() }
+        });
+        Some(Seen { estimate: alone.estimate - expected, interval, earlier })
+    }
+}
+
+impl Pair<'_> {
+    fn interval(&self) -> Option<LogRatio> {
+        self.seen?.interval
     }
 
     fn ratio(&self) -> Option<Ratio> {
-        self.seen.map(|s| Ratio::of_logs(s.location.estimate, s.low, s.high))
+        self.interval().map(|s| Ratio::of_logs(s.location.estimate, s.low, s.high))
     }
 
-    /// Judges the ratio. `p` is corrected; it is None if there is no ratio.
-    fn judge(&self, p: Option<f64>) -> Matched {
+    /// The verdict. More rounds change little if what runs differ by decides.
+    fn verdict(&self, p: Option<f64>) -> Verdict {
         let threshold = self.a.experiment.threshold.max(self.b.experiment.threshold).ln_1p();
-        let verdict = match self.seen.zip(p) {
-            Some((seen, p)) => seen.verdict(threshold, p),
-            None => Verdict::Undecided { more_rounds: None },
-        };
+        let verdict = self.interval().zip(p).map(|(seen, p)| seen.verdict(threshold, p));
+        match verdict {
+            Some(verdict) if verdict.is_decided() || self.seen.is_none_or(|s| s.earlier.is_none()) => verdict,
+            _ => Verdict::Undecided { more_rounds: None },
+        }
+    }
+
+    /// Judges the ratio. `p` is corrected; it is None if there is no interval.
+    fn judge(&self, p: Option<f64>) -> Matched {
         let rounds = [self.a, self.b].map(|entry| entry.estimate.by_round.len() as u32);
         let because = match (self.a.estimate.compares(), self.b.estimate.compares()) {
-            _ if self.seen.is_some() => None,
+            _ if self.interval().is_some() => None,
+            _ if self.seen.is_some() => Some(Incomparable::FewRuns),
             (false, true) => Some(Incomparable::First),
             (true, false) => Some(Incomparable::Second),
             (false, false) => Some(Incomparable::Both),
@@ -251,26 +359,18 @@ impl<'a> Pair<'a> {
             a: self.a.label(None),
             b: self.b.label(None),
             rounds: rounds.into(),
+            estimate: self
+                .seen
+                .map(|seen| Ratio::of_logs(seen.estimate, seen.estimate, seen.estimate).estimate),
             ratio: self.ratio(),
+            earlier: self.seen.and_then(|seen| seen.earlier),
             p,
-            verdict,
+            verdict: self.verdict(p),
             because,
             missing_a: self.a.estimate.missing(&self.a.experiment.setup),
             missing_b: self.b.estimate.missing(&self.b.experiment.setup),
         }
     }
-}
-
-/// How much better `b` is than `a`, less what is expected.
-fn better(a: Entry, b: Entry, same_run: bool, expected: f64) -> Option<LogRatio> {
-    if same_run {
-        return within_a_run(a, b, expected);
-    }
-    let found = difference(&b.to_yardstick()?, &a.to_yardstick()?)?;
-    let bound = [a, b].iter().map(|entry| entry.estimate.bound() + entry.bound_of_yardstick()).sum();
-    let location = Location { estimate: found.estimate - expected, ..found }.within(bound);
-    let (low, high) = location.interval(LEVEL);
-    Some(LogRatio { location, low, high, level: LEVEL, p: location.p() })
 }
 
 /// The same in the rounds that both share.

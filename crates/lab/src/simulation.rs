@@ -7,6 +7,7 @@
 //! Long simulations are ignored, so that `cargo test` and `make check` do not wait for them. `make test` runs them.
 
 mod advice;
+mod between;
 mod document;
 mod estimators;
 mod few;
@@ -254,7 +255,7 @@ fn ways() -> &'static [Way] {
         }
         all.push(way("`--rounds auto`", &|better| simulate(Rounds::Auto, 2, better)));
         all.push(way("`--rounds auto`, three comparisons", &|better| simulate(Rounds::Auto, 4, better)));
-        all.push(way("two runs of 10 rounds, `compare`", &two_runs));
+        all.push(way("two runs of 10 rounds, `compare --within-run`", &two_runs));
         all
     })
 }
@@ -338,8 +339,8 @@ fn simpler_ways_are_what_they_are_said_to_be() {
     assert!(one.equal.false_claims > 0.3 && ten.equal.false_claims > 0.3);
 }
 
-/// Compares two runs of ten rounds. In the second, the machine is 15 % slower throughout, and value 1 is `better` times
-/// as good.
+/// Compares two runs of ten rounds, as if runs did not differ. In the second, the machine is 15 % slower throughout, and
+/// value 1 is `better` times as good.
 fn two_runs(better: f64) -> Shares {
     let chosen = |figure: f64, better: f64, seed: u64| {
         let plan = plan(2, Rounds::Fixed(10), seed);
@@ -356,7 +357,7 @@ fn two_runs(better: f64) -> Shares {
     let mut shares = Shares::default();
     for seed in 0..RUNS {
         let share = 1.0 / RUNS as f64;
-        let found = compare(&chosen(1e6, 1.0, 2 * seed), &chosen(0.85e6, better, 2 * seed + 1));
+        let found = compare(&chosen(1e6, 1.0, 2 * seed), &chosen(0.85e6, better, 2 * seed + 1), None);
         let add = |to: &mut f64, when: bool| *to += if when { share } else { 0.0 };
         let claim = |index: usize| matches!(found.matched[index].verdict, Verdict::Faster | Verdict::Slower);
         // Value 0 is equal in both runs. So is value 1, unless it is better.

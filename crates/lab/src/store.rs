@@ -380,6 +380,20 @@ impl Store {
         })
     }
 
+    /// The runs that began before this one, or all if there is none, newest first.
+    ///
+    /// # Errors
+    /// See [`Store::begin`].
+    pub fn before(&self, run: Option<RunId>) -> Result<Vec<RunId>, StoreError> {
+        self.with(|| {
+            // Numbers are given in the order in which runs begin.
+            let sql = "SELECT id FROM runs WHERE id < ? ORDER BY id DESC";
+            let mut statement = self.connection.prepare(sql)?;
+            let ids = statement.query_map([run.unwrap_or(RunId::MAX)], |row| row.get(0))?;
+            Ok(ids.collect::<Result<_, _>>()?)
+        })
+    }
+
     /// The run that a word names: a number, `last`, or `previous` for the one before the last.
     ///
     /// # Errors

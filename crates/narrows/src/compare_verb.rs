@@ -4,10 +4,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
-use lab::compare::{Chosen, RunComparison, Selection, Side, compare, gated};
+use lab::compare::{
+    Chosen, History, Incomparable, MOST_RUNS, RunComparison, Selection, Side, compare, gated,
+    may_ask_the_same,
+};
 use lab::condition::Condition;
 use lab::findings::{Findings, findings};
-use lab::store::Store;
+use lab::store::{RunId, Store, StoreError};
 use report::{Case, Grade, Judgement, SUITE};
 use serde::Deserialize;
 
@@ -43,12 +46,15 @@ pub struct Args {
     b: String,
     /// Exit with code 3 if a scenario of B certainly meets this condition, such as `throughput<0.97` or `cpu>1.03`, or if
     /// it cannot be judged because of errors, a missing figure, fewer than 3 rounds or a missing counterpart. The code is 4 if
-    /// a condition is inconclusive
+    /// a condition is inconclusive, as all are while fewer than 5 earlier runs show how much runs differ
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     fail_if: Vec<String>,
     /// What becomes of a condition that is neither certainly met nor excluded, instead of exit code 4
     #[arg(long, value_enum, value_name = "END", requires = "fail_if")]
     inconclusive: Option<Inconclusive>,
+    /// Judge by the rounds of the two runs alone. On another occasion both may differ by more than these intervals say
+    #[arg(long)]
+    within_run: bool,
     /// Compare even if different processors, cores or timings make the comparison meaningless
     #[arg(long)]
     force: bool,
@@ -74,7 +80,7 @@ pub fn run(args: &Args) -> End {
             absolute.text
         )));
     }
-    let (a, b) = (choose(&args.a, left, &args.store)?, choose(&args.b, right, &args.store)?);
+    let ((a, of_a), (b, of_b)) = (choose(&args.a, left, &args.store)?, choose(&args.b, right, &args.store)?);
     if a.identity == b.identity && a.selection == b.selection {
         return Err(Usage(format!(
             "{} and {} are the same: name two runs, or two scenarios such as '{}:EXPERIMENT/SYSTEM KNOB=VALUE'",
@@ -82,21 +88,14 @@ pub fn run(args: &Args) -> End {
         ))
         .into());
     }
-    let found = compare(&a, &b);
-    if found.matched.is_empty() {
-        bail!("{} and {} have no scenario in common: {}", args.a, args.b, report::alone(&found));
-    }
-    if found.is_meaningless() && !args.force {
-        let grave = found.differences.iter().filter(|difference| difference.grave);
-        let words: Vec<String> = grave.map(|d| format!("{}: {} and {}", d.what, d.a, d.b)).collect();
-        bail!("the comparison would be meaningless ({}); --force compares anyway", words.join("; "));
-    }
-    let absent = conditions.iter().find(|c| !found.matched.iter().any(|m| c.is_about(m.figure)));
-    if let Some(condition) = absent {
-        bail!(Usage(format!("--fail-if {}: the runs do not have this figure in common", condition.text)));
-    }
+    let history = match args.within_run || a.identity == b.identity {
+        true => None,
+        false => Some(history(&args.store, (&a, of_a), (&b, of_b))?),
+    };
+    let found = compare(&a, &b, history.as_ref());
+    refuse(args, &conditions, &found)?;
     let mut judgement = Judgement::of_comparison(&found);
-    let cases = judged(&conditions, (&a, &b), &found);
+    let cases = judged(&conditions, (&a, &b), &found, history.as_ref());
     if !cases.is_empty() {
         judgement = judgement.decided_by(cases);
     }
@@ -107,13 +106,34 @@ pub fn run(args: &Args) -> End {
     if conditions.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    let code = conclude(&judgement.cases, args.inconclusive, "more rounds in both runs may decide it");
+    let remedy = match found.matched.iter().any(|m| m.because == Some(Incomparable::FewRuns)) {
+        true => "measure both in one run, as `narrows try` does",
+        false => "more rounds in both runs may decide it",
+    };
+    let code = conclude(&judgement.cases, args.inconclusive, remedy);
     if judgement.cases.iter().any(|case| case.grade == Grade::Unjudged) {
         common::say(
             "a scenario that cannot be judged does not pass --fail-if: select others with RUN:EXPERIMENT/SYSTEM, or measure again",
         );
     }
     Ok(code)
+}
+
+/// Refuses a comparison that says nothing.
+fn refuse(args: &Args, conditions: &[Condition], found: &RunComparison) -> anyhow::Result<()> {
+    if found.matched.is_empty() {
+        bail!("{} and {} have no scenario in common: {}", args.a, args.b, report::alone(found));
+    }
+    if found.is_meaningless() && !args.force {
+        let grave = found.differences.iter().filter(|difference| difference.grave);
+        let words: Vec<String> = grave.map(|d| format!("{}: {} and {}", d.what, d.a, d.b)).collect();
+        bail!("the comparison would be meaningless ({}); --force compares anyway", words.join("; "));
+    }
+    let absent = conditions.iter().find(|c| !found.matched.iter().any(|m| c.is_about(m.figure)));
+    if let Some(condition) = absent {
+        bail!(Usage(format!("--fail-if {}: the runs do not have this figure in common", condition.text)));
+    }
+    Ok(())
 }
 
 /// The comparison in a format.
@@ -129,13 +149,22 @@ fn text(format: Format, found: &RunComparison, judgement: &Judgement) -> String 
 
 /// A case for each condition and scenario, and then one for each scenario that no condition can be asked of. Without conditions
 /// there is none.
-fn judged(conditions: &[Condition], (a, b): (&Chosen, &Chosen), found: &RunComparison) -> Vec<Case> {
+fn judged(
+    conditions: &[Condition],
+    (a, b): (&Chosen, &Chosen),
+    found: &RunComparison,
+    history: Option<&History>,
+) -> Vec<Case> {
     if conditions.is_empty() {
         return Vec::new();
     }
-    let tested = gated(a, b, conditions).into_iter().filter_map(|(condition, pair, tested)| {
+    let tested = gated(a, b, conditions, history).into_iter().filter_map(|(condition, pair, tested)| {
         let (condition, m) = (conditions.get(condition)?, found.matched.get(pair)?);
-        Some(report::condition(condition, &format!("{} {}", m.experiment, m.b), m.figure, &tested))
+        let case = report::condition(condition, &format!("{} {}", m.experiment, m.b), m.figure, &tested);
+        Some(match report::few_runs(m) {
+            Some(why) => Case { words: format!("{}: {why}", case.words), ..case },
+            None => case,
+        })
     });
     let unjudged = report::unjudged(found).into_iter().map(|words| Case {
         suite: SUITE.to_owned(),
@@ -146,22 +175,64 @@ fn judged(conditions: &[Condition], (a, b): (&Chosen, &Chosen), found: &RunCompa
     tested.chain(unjudged).collect()
 }
 
-/// Reads one side: a saved run, or a report in a file.
-fn choose(name: &str, side: Side, store: &StoreArg) -> anyhow::Result<Chosen> {
+/// Reads the earlier runs that may show how much runs differ. A side that is a file counts as the earlier one. A run that is
+/// damaged counts as none, because nobody asked for it.
+fn history(
+    store: &StoreArg,
+    (a, of_a): (&Chosen, Option<RunId>),
+    (b, of_b): (&Chosen, Option<RunId>),
+) -> anyhow::Result<History> {
+    let first_is_later = of_a > of_b;
+    let mut history = History { runs: Vec::new(), first_is_later };
+    let store = match Store::read(&store.newest()?) {
+        // Two files are compared where nothing was measured.
+        Err(StoreError::Missing { .. }) => return Ok(history),
+        store => store?,
+    };
+    for run in store.before(of_a.max(of_b))? {
+        let Ok(header) = store.header(run) else { continue };
+        if ![a, b].iter().any(|side| may_ask_the_same(&header.plan, &header.environment, side)) {
+            continue;
+        }
+        let Ok(observations) = store.observations(run) else { continue };
+        history.runs.push(Chosen {
+            name: run.to_string(),
+            findings: findings(&header.plan, &observations),
+            environment: header.environment,
+            selection: Selection::default(),
+            identity: identity(run),
+        });
+        if history.runs.len() == MOST_RUNS {
+            break;
+        }
+    }
+    Ok(history)
+}
+
+/// What identifies a run of the store.
+fn identity(run: RunId) -> String {
+    format!("run {run}")
+}
+
+/// Reads one side: a saved run with its number, or a report in a file.
+fn choose(name: &str, side: Side, store: &StoreArg) -> anyhow::Result<(Chosen, Option<RunId>)> {
     let path = Path::new(&side.run);
     let file = path.extension().is_some_and(|extension| extension == "json") || path.is_file();
-    let (found, environment, identity) = if file {
+    let (found, environment, identity, run) = if file {
         let Report { experiments, environment } = read(path)?;
-        (Findings { experiments, gates: Vec::new() }, environment, format!("file {}", path.display()))
+        let found = Findings { experiments, gates: Vec::new() };
+        (found, environment, format!("file {}", path.display()), None)
     } else {
         let store = Store::read(&store.newest()?)?;
         let run = store.resolve(&side.run)?;
         let header = store.header(run)?;
         let found = findings(&header.plan, &store.observations(run)?);
-        (found, header.environment, format!("run {run}"))
+        (found, header.environment, identity(run), Some(run))
     };
     side.selection.check(&found).map_err(|error| anyhow!("{name}: {error}"))?;
-    Ok(Chosen { name: name.to_owned(), findings: found, environment, selection: side.selection, identity })
+    let chosen =
+        Chosen { name: name.to_owned(), findings: found, environment, selection: side.selection, identity };
+    Ok((chosen, run))
 }
 
 /// The parts of a JSON report that a comparison needs.

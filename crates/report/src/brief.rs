@@ -43,8 +43,8 @@ pub fn answers(findings: &Findings, width: usize, colour: bool) -> String {
     }
     let decided = findings.experiments.iter().any(|e| e.tuned.is_none() && style(e) == GREEN);
     if decided {
-        let how = "In brackets are 95 % intervals. What is said to be faster or slower is so with 95 % certainty, for all \
-                   comparisons of an experiment together.";
+        let how = "In brackets are 95 % intervals, for this machine and this hour. What is said to be faster or slower is so with 95 % \
+                   certainty, for all comparisons of an experiment together.";
         page.paragraph(&mut out, DIM, "", how);
     }
     out

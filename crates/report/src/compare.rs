@@ -4,7 +4,7 @@ use lab::compare::RunComparison;
 
 use crate::markdown::{self, plain};
 use crate::text::{BOLD, DIM, Page, YELLOW};
-use crate::words::{compared, difference, machine, without_counterpart};
+use crate::words::{between_runs, compared, difference, machine, without_counterpart};
 
 /// A comparison for a terminal. See [`crate::text`].
 pub fn comparison_text(found: &RunComparison, width: usize, colour: bool) -> String {
@@ -16,7 +16,7 @@ pub fn comparison_text(found: &RunComparison, width: usize, colour: bool) -> Str
     }
     out.push('\n');
     page.table(&mut out, &compared(found));
-    for line in found.machine.iter().map(machine) {
+    for line in between_runs(found).into_iter().chain(found.machine.iter().map(machine)) {
         page.paragraph(&mut out, DIM, "  ", &line);
     }
     for label in without_counterpart(found) {
@@ -30,7 +30,11 @@ pub fn comparison_markdown(found: &RunComparison) -> String {
     let mut out = format!("## {} against {}\n\n", plain(&found.b), plain(&found.a));
     markdown::table(&mut out, &compared(found));
     markdown::list(&mut out, "What else differs", found.differences.iter().map(difference));
-    markdown::list(&mut out, "Notes", found.machine.iter().map(machine));
+    markdown::list(
+        &mut out,
+        "Notes",
+        between_runs(found).into_iter().chain(found.machine.iter().map(machine)),
+    );
     markdown::list(&mut out, "Without a counterpart", without_counterpart(found).into_iter());
     out
 }

@@ -38,8 +38,8 @@ pub use crate::junit::junit;
 pub use crate::markdown::markdown;
 pub use crate::text::text;
 pub use crate::words::{
-    Advice, Asked, Case, Grade, Judgement, SUITE, advice, advice_on_trial, alone, answer, condition, gated,
-    headlines, unjudged, way,
+    Advice, Asked, Case, Grade, Judgement, SUITE, advice, advice_on_trial, alone, answer, condition,
+    few_runs, gated, headlines, unjudged, way,
 };
 
 use lab::findings::{Cell, Column};

@@ -5,6 +5,7 @@
 // The samples come from what peers and files say, and may not make this crate panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 
+mod between;
 mod family;
 mod location;
 mod looks;
@@ -16,6 +17,7 @@ mod sample;
 mod student;
 mod verdict;
 
+pub use between::{BetweenRuns, FEWEST_RUNS};
 pub use family::{Family, holm};
 pub use location::{Location, difference};
 pub use looks::{Design, FEWEST_ROUNDS, LEVEL, LOOKS, LogRatio, USUAL_LOOKS};

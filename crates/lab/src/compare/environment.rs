@@ -41,6 +41,20 @@ pub(super) fn differences(a: &Chosen, b: &Chosen, matched: &[Matched]) -> Vec<Di
     all
 }
 
+/// Whether what is known of two machines makes figures of both incomparable.
+pub(super) fn is_another_machine(a: &Value, b: &Value) -> bool {
+    let mut all = Vec::new();
+    values(&mut all, "", a, b);
+    all.iter().any(|difference| difference.grave)
+}
+
+/// Whether two experiments ask the same in the same way.
+pub(super) fn asks_the_same(a: &ExperimentFindings, b: &ExperimentFindings) -> bool {
+    let mut all = Vec::new();
+    experiment(&mut all, a, b);
+    a.name == b.name && a.objective == b.objective && !all.iter().any(|difference| difference.grave)
+}
+
 /// Adds the differences between two JSON values, leaf by leaf.
 fn values(all: &mut Vec<Difference>, what: &str, a: &Value, b: &Value) {
     if a == b {

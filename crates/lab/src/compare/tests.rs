@@ -23,6 +23,11 @@ fn sides_are_parsed_as_users_write_them() {
     }
 }
 
+/// Compares two sides by their own rounds.
+fn compare(a: &Chosen, b: &Chosen) -> RunComparison {
+    super::compare(a, b, None)
+}
+
 /// A run over the values 0, 1, … of a knob. Value n is 1 + n · `better` times as good as value 0.
 fn chosen(name: &str, words: &str, values: i64, better: f64) -> Chosen {
     let rule = |value: i64| Rule {

@@ -6,13 +6,16 @@ use std::sync::Mutex;
 
 use stats::{LOOKS, USUAL_LOOKS};
 
-use super::{Rounds, Shares, advice, estimators, few, gate, search, simulate, ways};
+use super::{Rounds, Shares, advice, between, estimators, few, gate, search, simulate, ways};
 
 /// The lines before and after the tables.
 const MARKS: [&str; 2] = ["<!-- simulated: begin -->\n", "<!-- simulated: end -->\n"];
 
 /// The lines before and after the table of gates.
 const GATE_MARKS: [&str; 2] = ["<!-- gated: begin -->\n", "<!-- gated: end -->\n"];
+
+/// The lines before and after the table of runs on different occasions.
+const BETWEEN_MARKS: [&str; 2] = ["<!-- between: begin -->\n", "<!-- between: end -->\n"];
 
 /// The lines before and after the table of the searches.
 const SEARCH_MARKS: [&str; 2] = ["<!-- searched: begin -->\n", "<!-- searched: end -->\n"];
@@ -94,6 +97,27 @@ fn gates() -> String {
             "| {runs} | {:.0} % | {scenarios} | {truth:.2}x | {fails} | {excluded} | {open} | {:.1} |",
             noise * 100.0,
             ended.rounds
+        );
+    }
+    out
+}
+
+/// What comparisons of runs on different occasions find.
+fn occasions() -> String {
+    let mut out = String::from(
+        "| noise of a trial | earlier runs | sd between runs | equal: `--within-run` claims a difference | equal: a difference is claimed | interval holds the truth |",
+    );
+    for truth in &between::TRUTHS[1..] {
+        let _ = write!(out, " {:.0} % faster: found |", (truth - 1.0) * 100.0);
+    }
+    let _ = writeln!(out, "\n|---|---:|---:|---:|---:|---:|{}", "---:|".repeat(between::TRUTHS.len() - 1));
+    for ((noise, _, earlier, spread), found) in between::CASES.iter().zip(between::compared()) {
+        let [within_run, claimed, held] = [found.within_run, found.false_claims, found.held].map(percent);
+        let powers: Vec<String> = found.found[1..].iter().map(|share| percent(*share)).collect();
+        let (spread, powers) = (spread * 100.0, powers.join(" | "));
+        let _ = writeln!(
+            out,
+            "| {noise} | {earlier} | {spread:.0} % | {within_run} | {claimed} | {held} | {powers} |"
         );
     }
     out
@@ -216,4 +240,10 @@ fn the_document_shows_the_simulated_searches() {
 #[ignore = "simulates for long; `make test` runs it"]
 fn the_document_shows_the_simulated_gates() {
     write_or_compare(GATE_MARKS, &gates());
+}
+
+#[test]
+#[ignore = "simulates for long; `make test` runs it"]
+fn the_document_shows_the_simulated_occasions() {
+    write_or_compare(BETWEEN_MARKS, &occasions());
 }

@@ -13,7 +13,7 @@ use stats::Verdict;
 use super::conditions::gated;
 use super::missing::without_ratio;
 use super::options::Asked;
-use super::runs::{difference, why, without_counterpart};
+use super::runs::{difference, few_runs, why, without_counterpart};
 use super::tuned::{self, Progress};
 use super::verdicts::{in_its_direction, verdict, word};
 use super::warnings::{Advice, advice};
@@ -150,7 +150,7 @@ fn searched(e: &ExperimentFindings, found: &Tuned) -> Case {
 }
 
 fn matched(found: &RunComparison, m: &Matched) -> Case {
-    let grade = match (m.verdict, m.ratio) {
+    let grade = match (m.verdict, m.estimate) {
         (_, None) => Grade::Unjudged,
         (Verdict::Slower, _) => Grade::Worse,
         (Verdict::Undecided { .. }, _) => Grade::Open,
@@ -163,7 +163,7 @@ fn matched(found: &RunComparison, m: &Matched) -> Case {
         grade,
         words: match m.ratio {
             Some(ratio) => format!("{}: {}", as_good(m.figure, ratio), word(m.figure, m.verdict)),
-            None => format!("{}: {}", m.figure.name(), why(m)),
+            None => format!("{}: {}", m.figure.name(), few_runs(m).unwrap_or_else(|| why(m))),
         },
     }
 }

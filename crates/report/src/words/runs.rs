@@ -1,12 +1,13 @@
 //! What is said of two runs beside the table of their scenarios: what else differs, the machine, and what cannot be judged.
 
-use lab::compare::{Alone, Difference, Incomparable, Matched, RunComparison};
+use lab::compare::{Alone, Difference, Incomparable, Intervals, Matched, RunComparison};
 use lab::experiment::grid::Excluded;
 use lab::findings::{Missing, Ratio};
+use stats::FEWEST_RUNS;
 
 use super::missing;
 use super::options::Asked;
-use crate::number::interval_in_hundredths;
+use crate::number::{interval_in_hundredths, percent, several};
 
 /// A system that takes no part, or not everywhere, and why.
 pub(crate) fn left_out(excluded: &Excluded) -> String {
@@ -23,6 +24,7 @@ pub(super) fn side(because: Incomparable) -> &'static str {
         Incomparable::Both => "nothing to compare in both",
         Incomparable::TooFewRounds => "fewer than 3 rounds",
         Incomparable::NoReference => "no rounds with the reference",
+        Incomparable::FewRuns => "not known",
     }
 }
 
@@ -46,10 +48,59 @@ pub(super) fn why(m: &Matched) -> String {
 
 /// What no condition can be asked of, each with the reason: scenarios without a ratio, and those that only one side has.
 pub fn unjudged(found: &RunComparison) -> Vec<String> {
-    let open = found.matched.iter().filter(|m| m.ratio.is_none());
+    let open = found.matched.iter().filter(|m| m.estimate.is_none());
     let open = open.map(|m| format!("{} {}: {}", m.experiment, m.b, why(m)));
     let alone = without_counterpart(found).into_iter().map(|label| format!("{label}: without a counterpart"));
     open.chain(alone).collect()
+}
+
+/// Why it is not known how much runs differ. None if it is, or if it does not matter.
+pub fn few_runs(m: &Matched) -> Option<String> {
+    let earlier = m.earlier.filter(|_| m.because == Some(Incomparable::FewRuns))?;
+    Some(too_few(&several(earlier.runs.into(), "earlier run")))
+}
+
+fn too_few(runs: &str) -> String {
+    format!(
+        "only {runs} of this question; at least {FEWEST_RUNS} are needed to know how much runs differ here"
+    )
+}
+
+/// How much runs differ, as far as it is known, and what helps where it is not.
+pub(crate) fn between_runs(found: &RunComparison) -> Vec<String> {
+    let earlier = || found.matched.iter().filter_map(|m| m.earlier);
+    let few = earlier().filter(|earlier| earlier.spread.is_none()).map(|earlier| earlier.runs);
+    let range = |least: u32, most: u32| match least == most {
+        true => several(least.into(), "earlier run"),
+        false => format!("{least} to {}", several(most.into(), "earlier run")),
+    };
+    let few = few.clone().min().zip(few.max()).map(|(least, most)| {
+        let few = too_few(&range(least, most));
+        format!("{few}: measure both in one run (narrows try), or look at these two alone (--within-run)")
+    });
+    let known: Vec<(f64, u32)> = earlier().filter_map(|e| Some((e.spread?, e.runs))).collect();
+    let spreads = || known.iter().map(|(spread, _)| spread.exp_m1());
+    let (least, most) = (spreads().reduce(f64::min), spreads().reduce(f64::max));
+    let runs = known.iter().map(|(_, runs)| *runs);
+    let known =
+        runs.clone().min().zip(runs.max()).zip(least.zip(most)).map(|((few, many), (least, most))| {
+            let [least, most] = [least, most].map(percent);
+            let spread = if least == most { most } else { format!("{least} to {most}") };
+            format!(
+                "runs of this question differ by {spread} here (standard deviation, {})",
+                range(few, many)
+            )
+        });
+    known.into_iter().chain(few).collect()
+}
+
+/// What intervals of two runs are about, behind a number and `intervals`.
+pub(super) fn about(found: &RunComparison) -> &'static str {
+    match found.intervals {
+        Intervals::SharedRounds => "",
+        Intervals::BetweenRuns => " that hold how much runs differ here",
+        Intervals::WithinRuns => " of these two runs alone, without how much runs differ",
+    }
 }
 
 /// The scenarios that only one side has, each behind the name of that side.

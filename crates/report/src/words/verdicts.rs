@@ -203,7 +203,7 @@ fn how_compared(e: &ExperimentFindings) -> String {
     let valid = if e.design.is_once() { "" } else { ", valid at all looks together" };
     let what = if e.figure.is_cost() { "How many times as much it needs" } else { "How many times faster" };
     format!(
-        "{what}, inside rounds; {} intervals{valid}; verdicts are corrected for all comparisons (Holm). Threshold {}.",
+        "{what}, inside rounds; {} intervals{valid}, for this machine and this hour; verdicts are corrected for all comparisons (Holm). Threshold {}.",
         percent_sure(),
         chosen_percent(e.threshold)
     )
@@ -223,20 +223,31 @@ pub(crate) fn compared(found: &RunComparison) -> Captioned {
         let mut cells: Vec<Cell> = several.then(|| Cell::Text(m.experiment.clone())).into_iter().collect();
         cells.push(Cell::Text(m.a.clone()));
         cells.extend(two.then(|| Cell::Text(m.b.clone())));
-        cells.extend(ratio_cells(m.ratio.map(|ratio| in_its_direction(m.figure, ratio))));
+        match (m.ratio, m.estimate) {
+            (None, Some(estimate)) => {
+                let estimate = if m.figure.is_cost() { 1.0 / estimate } else { estimate };
+                cells.extend([Cell::Number(estimate), Cell::Empty, Cell::Empty]);
+            }
+            (ratio, _) => cells.extend(ratio_cells(ratio.map(|ratio| in_its_direction(m.figure, ratio)))),
+        }
         cells.push(Cell::Text(m.because.map_or(word(m.figure, m.verdict), super::runs::side).to_owned()));
         cells.push(Cell::Text(format!("{} and {}", m.rounds.0, m.rounds.1)));
         Row { cells, block: false }
     };
     let costs = found.matched.iter().any(|m| m.figure.is_cost());
     let costs = if costs { " (of costs: how many times as much it needs)" } else { "" };
+    let known = found.matched.iter().any(|m| m.ratio.is_some());
+    let intervals = known.then(|| {
+        let about = super::runs::about(found);
+        format!(", with {} intervals{about}; verdicts are corrected for all (Holm)", percent_sure())
+    });
     let caption = Caption {
         title: format!("{} against {}", found.b, found.a),
         about: format!(
-            "How many times faster {} is than {}{costs}, with {} intervals; verdicts are corrected for all (Holm).",
+            "How many times faster {} is than {}{costs}{}.",
             found.b,
             found.a,
-            percent_sure()
+            intervals.unwrap_or_default()
         ),
         notes: Vec::new(),
     };
