@@ -42,12 +42,17 @@ main([Module | Args]) ->
     ok = logger:set_primary_config(level, none),
     ok = io:setopts(standard_io, [binary]),
     spawn(fun() ->
-        try run(list_to_atom(Module), Args)
-        catch Class:Reason:Stack ->
-            io:format(standard_error, "~0p~n", [{Class, Reason, Stack}]),
-            fail(io_lib:format("~0p", [Reason]))
+        %% A pool that ends takes the process with it that started it.
+        {_, Monitor} = spawn_monitor(fun() -> run(list_to_atom(Module), Args) end),
+        receive {'DOWN', Monitor, process, _, Why} ->
+            io:format(standard_error, "~0p~n", [Why]),
+            fail(io_lib:format("~0p", [reason(Why)]))
         end
     end).
+
+%% Why a process ended, without where.
+reason({Reason, Stack}) when is_list(Stack) -> Reason;
+reason(Reason) -> Reason.
 
 run(Client, Args) ->
     #{<<"url">> := Text, <<"pools">> := Pools, <<"pool_size">> := Size, <<"concurrency">> := Concurrency,
@@ -60,6 +65,8 @@ run(Client, Args) ->
                    true -> {Client:start_pools(Pools, Size, Url, Args)};
                    false -> list_to_tuple([Client:start_pool(N, Size, Url, Args) || N <- lists:seq(1, Pools)])
                end,
+    %% What formats a reason is loaded now. When the connections have taken all files, no module can be.
+    [_ = first({0, Answer}) || Answer <- [{error, other, {reason, "text"}}, {ok, 200, <<>>, <<>>, unknown}]],
     write_line({[{event, <<"ready">>}]}),
     #{<<"go">> := true} = read_line(),
 

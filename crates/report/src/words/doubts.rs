@@ -211,7 +211,7 @@ pub(super) fn remedy(doubt: Doubt, asked: Asked) -> &'static str {
         Doubt::HiddenQueueing => {
             "look at the accept queue and at connection times; fewer connections show the true latency"
         }
-        Doubt::FailFast => "mend the errors first: their share and this rate say nothing together",
+        Doubt::FailFast => "mend the errors first: with so many of them the rate is meaningless",
         Doubt::ErrorsOnSchedule => {
             "raise the server's limit of requests per connection, or use a client that heeds its close"
         }
