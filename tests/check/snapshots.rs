@@ -361,5 +361,5 @@ fn a_budget_that_is_too_small_for_the_first_rounds_reduces_their_number() {
     let said = "the budget leaves 6 of 18 trials; a comparison needs three rounds";
     let ended = lab.run(&["--budget", "0s"]).code(0).says(&[said]);
     assert!(ended.stdout.contains("too few rounds: a comparison takes three"), "{ended:#?}");
-    assert!(lab.report("details").contains("Medians over 1 round of"));
+    assert!(lab.report("details").contains("Means over 1 round of"));
 }

@@ -14,7 +14,6 @@ pub const RANKED_ERRORS: f64 = 0.01;
 /// A trial's figure in its unit. A time is None if no operation succeeded, and a percentile if too few did.
 ///
 /// `ms_per_upload` is the trial's *mean* service time, because a percentile of a handful of uploads would be inexact.
-/// The estimate is the median over trials, so that one disturbed trial does not move it.
 ///
 /// None if no operation ended in the window, because those under way may be about to end; and if the generator waited in
 /// vain for `100 Continue`, because that second is not the system's.

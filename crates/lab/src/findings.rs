@@ -17,6 +17,7 @@ mod effort;
 mod estimate;
 mod generators;
 mod leader;
+mod level;
 mod missing;
 mod outlier;
 mod overdriven;
@@ -161,7 +162,9 @@ pub fn comparisons_asked(planned: &Planned) -> usize {
 
 /// Computes the findings of a plan's observations, complete or not. The crate `published` adds `beside` later.
 pub fn findings(plan: &Plan, observations: &[Observation]) -> Findings {
-    let compared = compared(plan, observations);
+    let mut compared = compared(plan, observations);
+    compared.iter_mut().for_each(Compared::conclude);
+    level::share(&mut compared);
     let gates = conditions::gates(plan, &compared);
     Findings { experiments: compared.into_iter().map(|compared| compared.findings(plan)).collect(), gates }
 }
@@ -228,50 +231,62 @@ impl Family {
     }
 }
 
-/// An experiment as one of its figures sees it, up to its comparisons, which are made together with those of others.
+/// An experiment as one of its figures sees it, up to its comparisons, which are made together with those of others, and its claims.
 struct Compared<'a> {
     planned: Planned,
     observations: Vec<&'a Observation>,
     estimates: Vec<Estimate>,
     rows: Rows,
     comparisons: Vec<Comparison>,
+    effects: Vec<Effect>,
+    claims: Vec<Claim>,
+    tuned: Option<Tuned>,
 }
 
 impl<'a> Compared<'a> {
     fn new(planned: Planned, plan: &Plan, observations: Vec<&'a Observation>) -> Self {
         let (estimates, rows) = estimate::estimates(&planned, plan.design, &observations);
-        Self { planned, observations, estimates, rows, comparisons: Vec::new() }
+        let (comparisons, effects, claims) = (Vec::new(), Vec::new(), Vec::new());
+        Self { planned, observations, estimates, rows, comparisons, effects, claims, tuned: None }
+    }
+
+    fn results(&self) -> best::Results<'_> {
+        let Self { planned, estimates, rows, comparisons, .. } = self;
+        best::Results { planned, estimates, rows, comparisons }
+    }
+
+    /// Makes the claims, which the figures of the rows then follow.
+    fn conclude(&mut self) {
+        self.tuned = tuned::tuned(&self.planned, &self.observations);
+        // The effects of a search would be of settings that the race chose. `tuned` has estimates instead.
+        if self.tuned.is_none() && self.planned.is_compared() {
+            self.effects = effect::effects(&self.results());
+        }
+        self.claims = claim::claims(&self.planned, &self.estimates, &self.comparisons, &self.effects);
+        let Self { planned, estimates, rows, comparisons, claims, tuned, .. } = self;
+        let told = level::told(&planned.setup, estimates, claims, tuned.as_ref());
+        level::set(planned, rows, estimates, &told, &level::seen(comparisons));
     }
 
     fn findings(self, plan: &Plan) -> ExperimentFindings {
-        let Self { planned, observations, estimates, rows, comparisons } = self;
+        let snippets = match &self.tuned {
+            Some(tuned) => {
+                tuned.advice.iter().filter_map(|advice| apply::advised(&self.planned, advice)).collect()
+            }
+            None => apply::snippets(&self.results()),
+        };
+        let Self { planned, observations, estimates, rows, comparisons, effects, claims, tuned } = self;
         let trials = plan.trials.iter().filter(|t| t.scenario.experiment == planned.name).count();
         let (trials_planned, trials_done) = (trials as u32, observations.len() as u32);
         // The noise of the base beside itself is for comparisons.
         let noise_floor =
             comparison::floor(&planned, &estimates, &observations).filter(|_| planned.is_compared());
-        let results = best::Results {
-            planned: &planned,
-            estimates: &estimates,
-            rows: &rows,
-            comparisons: &comparisons,
-        };
-        let tuned = tuned::tuned(&planned, &observations);
-        // The effects of a search would be of settings that the race chose. `tuned` has estimates instead.
-        let effects =
-            if tuned.is_some() || !planned.is_compared() { Vec::new() } else { effect::effects(&results) };
-        let snippets = match &tuned {
-            Some(tuned) => {
-                tuned.advice.iter().filter_map(|advice| apply::advised(&planned, advice)).collect()
-            }
-            None => apply::snippets(&results),
-        };
         ExperimentFindings {
             design: plan.design,
             trials_planned,
             trials_done,
             noise_floor,
-            claims: claim::claims(&planned, &estimates, &comparisons, &effects),
+            claims,
             snippets,
             comparisons,
             effects,
@@ -367,6 +382,8 @@ impl Deref for ExperimentFindings {
 mod claim_tests;
 #[cfg(test)]
 mod doubt_tests;
+#[cfg(test)]
+mod level_tests;
 #[cfg(test)]
 mod open_loop_tests;
 #[cfg(test)]

@@ -157,7 +157,8 @@ Does it matter?
   what `buffer` does depends on `length`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b
   what `length` does depends on `buffer`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b
 
-Medians over 3 rounds of each trial's mean time of an upload, with the 95 % interval.
+Means over 3 rounds of each trial's mean time of an upload, with the 95 % interval of this machine
+and hour.
 system     buffer     time  of ref
 cowboy2      1460   5.61 s   1.2 %
 cowboy2      256K   823 ms    41 %
@@ -235,7 +236,7 @@ Does it matter?
 - **what `buffer` does depends on `length`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b**
 - what `length` does depends on `buffer`: 256K against 1460 is 6.80x as fast at a, and 1.10x at b
 
-Medians over 3 rounds of each trial's mean time of an upload, with the 95 % interval.
+Means over 3 rounds of each trial's mean time of an upload, with the 95 % interval of this machine and hour.
 
 | system | buffer | time | of ref |
 | --- | ---: | ---: | ---: |
@@ -293,7 +294,7 @@ fn every_format_has_the_same_order() {
     };
     let section = [
         "is 6.80x as fast",
-        "Medians over 3 rounds",
+        "Means over 3 rounds",
         "counts contradict each other",
         "Beside the published table",
     ];

@@ -7,6 +7,7 @@
 
 mod between;
 mod family;
+mod levels;
 mod location;
 mod looks;
 mod noise;
@@ -19,6 +20,7 @@ mod verdict;
 
 pub use between::{BetweenRuns, FEWEST_RUNS};
 pub use family::{Family, holm};
+pub use levels::{Middle, levels};
 pub use location::{Location, difference};
 pub use looks::{Design, FEWEST_ROUNDS, LEVEL, LOOKS, LogRatio, USUAL_LOOKS};
 pub use noise::{Disturbances, Noise};

@@ -21,8 +21,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::Location;
 use crate::sample::median;
+use crate::{Location, Middle};
 
 /// The number of rounds from which a pair of rows is compared by itself.
 pub const MANY: usize = 9;
@@ -88,21 +88,33 @@ impl Panel {
         table.difference(first[0], first[1], &paired)
     }
 
-    /// The mean of a row in these rounds, which it has, without what the rounds did to the other rows, as far as that is known.
-    /// Its error is the one that the row contributes to comparisons. None for fewer than two rounds.
+    /// By how much row `a` exceeds row `b` in all rounds that both have, however few. None if there is none.
+    pub fn gap(&self, a: usize, b: usize) -> Option<f64> {
+        let rounds = self.shared_rounds(a, b);
+        match rounds[..] {
+            [] => None,
+            [only] => Some(self.rows[a].by_round[&only] - self.rows[b].by_round[&only]),
+            _ => Some(self.difference(a, b, &rounds)?.estimate),
+        }
+    }
+
+    /// The mean of a row in these rounds, which it has, as it was measured: what the rounds did to everything is in its error.
+    /// None for fewer than two rounds.
     pub fn mean(&self, row: usize, rounds: &[u32]) -> Option<Location> {
-        let (first, table) = self.rounds(&[row], rounds);
-        if rounds.len() < 2 {
-            return None;
-        }
-        let effects = table.effects(&first);
-        let own = table.location(first[0], &effects)?.within(self.rows[row].bound);
-        if rounds.len() >= MANY {
-            return Some(own);
-        }
-        let prior = table.prior(&effects);
-        let error = raised(own.error.powi(2), own.df, prior).sqrt();
-        Some(Location { error, df: degrees(own.error.powi(2), own.df, prior), ..own })
+        let row = &self.rows[row];
+        let numbers: Vec<f64> = rounds.iter().filter_map(|round| row.by_round.get(round).copied()).collect();
+        Some(Location::of(&numbers)?.within(row.bound))
+    }
+
+    /// The middle of a row's numbers. None if it has none.
+    pub fn middle(&self, row: usize) -> Option<Middle> {
+        let numbers: Vec<f64> = self.rows[row].by_round.values().copied().collect();
+        let level = match numbers[..] {
+            [] => None,
+            [only] => Some(only),
+            _ => Some(Location::of(&numbers)?.estimate),
+        };
+        Some(Middle { level: level?, n: numbers.len() })
     }
 
     /// The `wanted` rows and others that have a number in each of these rounds, and where the wanted ones are among them. Of

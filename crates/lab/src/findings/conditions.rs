@@ -245,7 +245,7 @@ fn of_row(build: &Compared<'_>, row: usize, condition: &Condition) -> Shown {
     };
     let (low, high) = rows.in_its_unit(above.low + edge, above.high + edge);
     let figure = estimate.figure.unwrap_or(f64::NAN);
-    // The figure is a median, and the interval that of a mean.
+    // The figure follows the comparisons, and the interval is that of the row alone.
     let seen = Ratio { estimate: figure, low: low.min(figure), high: high.max(figure) };
     if estimate.is_lower_bound() {
         // What the generator held back may be better than it looks.

@@ -12,6 +12,7 @@ use super::Rows;
 use super::Warmth;
 use super::ceiling;
 use super::effort::Effort;
+use super::level;
 use super::per_connection::PerConnection;
 use crate::doubt::{Doubt, Evidence, TrialKind, doubts, explained};
 use crate::experiment::Figure;
@@ -31,9 +32,11 @@ pub struct Estimate {
     /// Whether it was warm.
     #[serde(flatten)]
     pub warmth: Warmth,
-    /// The experiment's figure in its unit, the median over trials. None if no trial has one.
+    /// The experiment's figure in its unit: the geometric mean over trials, without those at the ends from seven on; moved so that the
+    /// ratios of figures are those of the claims and of `of_reference`. None if no trial has one.
     pub figure: Option<f64>,
-    /// The 95 % confidence interval of the figure. None if there are fewer than three trials.
+    /// The 95 % confidence interval of the figure itself: of what this machine gave while the run lasted. What a round did to all
+    /// scenarios is part of it, so it is wider than that of a comparison. None if there are fewer than three trials.
     pub interval: Option<(f64, f64)>,
     /// The spread of the trials' figures.
     pub spread: Option<Spread>,
@@ -42,7 +45,8 @@ pub struct Estimate {
     pub resolution: f64,
     /// The figure of each round's trial.
     pub by_round: BTreeMap<u32, f64>,
-    /// The speed as a share of the yardstick's ([`Setup::yardstick`]), the median of the rounds' ratios. 1 is as fast.
+    /// The speed as a share of the yardstick's ([`Setup::yardstick`]): the ratio of the two figures. 1 is as fast. None if they share
+    /// no round.
     pub of_reference: Option<f64>,
     /// CPU seconds of the system per request, payload byte (`upload`) or frame, the median over trials.
     pub cpu_s_per_unit: Option<f64>,
@@ -223,27 +227,17 @@ pub(super) fn estimates(
     let estimates = planned.scenarios.iter().map(|scenario| {
         let failed = failed.get(scenario).copied().unwrap_or(0);
         let own = trials(scenario);
-        let yardstick = if planned.is_compared() { trials(&planned.yardstick(scenario)) } else { &none };
         let warmth = warmth(planned, scenario, own);
-        Estimate { warmth, ..estimate(planned.figure, scenario, own, yardstick, failed) }
+        Estimate { warmth, ..estimate(planned.figure, scenario, own, failed) }
     });
     let mut estimates: Vec<Estimate> = estimates.collect();
     let twin = twin(planned, observations);
     let rows = Rows::new(planned.figure, design, &estimates, Some(&twin).filter(|twin| !twin.is_empty()));
-    estimates
-        .iter_mut()
-        .enumerate()
-        .for_each(|(index, e)| e.interval = around(e.figure, rows.interval(index)));
+    level::set(planned, &rows, &mut estimates, &[], &[]);
     if !planned.figure.is_cost() {
         ceiling::mark(&rows, &mut estimates);
     }
     (estimates, rows)
-}
-
-/// The interval of a mean, widened to contain the figure, which is a median.
-fn around(figure: Option<f64>, interval: Option<(f64, f64)>) -> Option<(f64, f64)> {
-    let ((low, high), figure) = (interval?, figure?);
-    Some((low.min(figure), high.max(figure)))
 }
 
 /// The figure of the twin in each round.
@@ -257,20 +251,10 @@ pub(super) fn twin(planned: &Planned, observations: &[&Observation]) -> BTreeMap
     figures.collect()
 }
 
-fn estimate(
-    figure: Figure,
-    scenario: &Scenario,
-    trials: &ByRound,
-    yardstick: &ByRound,
-    failed: u32,
-) -> Estimate {
+fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) -> Estimate {
     let (all, unit) = (|| trials.values().copied(), &scenario.workload().about().unit);
     let figure_of = |m: &Measurement| figure_of(figure, unit, m);
     let sample = Sample::new(all().filter_map(figure_of).collect()).ok();
-    let pairs = trials.iter().filter_map(|(round, m)| {
-        let (value, base) = (figure_of(m)?, figure_of(yardstick.get(round)?)?);
-        Some(if figure.more_is_better() { (value, base) } else { (base, value) })
-    });
     let errors = errors(all());
     let (successes, wrong) = (all().map(|m| m.successes).sum::<u64>(), errors.values().sum::<u64>());
     let together = |latency: fn(&Measurement) -> &Latency| Latency::together(all().map(latency));
@@ -285,12 +269,13 @@ fn estimate(
         trials: trials.len() as u32,
         failed,
         warmth: Warmth::default(),
+        // `level` sets the figure of those that are above zero, its interval and the share.
         figure: sample.as_ref().map(Sample::median),
         interval: None,
         spread: sample.as_ref().and_then(Sample::spread),
         resolution: resolution_of(figure, scenario, trials),
         by_round: trials.iter().filter_map(|(round, m)| Some((*round, figure_of(m)?))).collect(),
-        of_reference: median_ratio(pairs),
+        of_reference: None,
         cpu_s_per_unit: median_ratio(all().map(|m| (m.system.cpu_s, m.worth(unit)))),
         cpu_share: median(all().filter(|m| m.elapsed_s > 0.0).map(|m| m.system.cpu_s / m.elapsed_s)),
         work: Effort::of(unit, all()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stats::{Design, FEWEST_ROUNDS, LEVEL, Location, LogRatio, Panel, PanelRow};
+use stats::{Design, FEWEST_ROUNDS, LEVEL, Location, LogRatio, Middle, Panel, PanelRow, levels};
 
 use super::{Estimate, ExperimentFindings, Ratio};
 use crate::experiment::Figure;
@@ -61,7 +61,23 @@ impl Rows {
         LEVEL * self.design.share_after(location.n as u32) / several.max(1) as f64
     }
 
-    /// The 95 % interval of a row's figure. None if it has too few rounds.
+    /// The figures of the rows whose ratios are those of these pairs, of which each says how many times better its first row is than
+    /// the second, as a logarithm. See [`stats::levels`]. None where nothing is known of a row.
+    pub fn figures(
+        &self,
+        rows: usize,
+        pairs: impl IntoIterator<Item = (usize, usize, f64)>,
+    ) -> Vec<Option<f64>> {
+        let own: Vec<Option<Middle>> = (0..rows).map(|row| self.panel.middle(row)).collect();
+        levels(&own, pairs).into_iter().map(|level| Some(self.in_its_unit(level?, level?).0)).collect()
+    }
+
+    /// The logarithm of how many times better row `a` is than row `b` in the rounds that both have, however few. None if they share none.
+    pub fn gap(&self, a: usize, b: usize) -> Option<f64> {
+        self.panel.gap(a, b)
+    }
+
+    /// The 95 % interval of a row's figure: of what this machine gave in the rounds. None if it has too few rounds.
     pub fn interval(&self, row: usize) -> Option<(f64, f64)> {
         let mean = self.panel.mean(row, &self.panel.shared_rounds(row, row));
         let (low, high) = mean.filter(|mean| mean.n >= FEWEST_ROUNDS)?.interval(LEVEL);

@@ -14,7 +14,7 @@ use crate::plan::Planned;
 /// The knob that the rows are.
 const ROWS: &str = "frame_size";
 
-/// Medians of the figure, rows by frame size, columns by everything else; the reference stands last.
+/// Figures, rows by frame size, columns by everything else; the reference stands last.
 pub(super) fn pivot(planned: &Planned, estimates: &[Estimate]) -> FigureTable {
     let others: Vec<&Axis> = varied(planned).filter(|axis| axis.knob != ROWS).collect();
     let systems = planned.scenarios.iter().map(|s| &s.system);

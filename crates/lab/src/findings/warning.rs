@@ -13,7 +13,7 @@ use crate::doubt::{Doubt, Evidence};
 use crate::observation::Observation;
 use crate::plan::Planned;
 
-/// The fewest trials that give a useful median. The median of two is their mean.
+/// The fewest trials whose figure has an interval.
 pub const FEWEST_TRIALS: u32 = 3;
 
 /// Trials are unsteady if their range exceeds this share of the median.

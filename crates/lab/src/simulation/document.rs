@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use stats::{LOOKS, USUAL_LOOKS};
 
-use super::{Rounds, Shares, advice, between, estimators, few, gate, search, simulate, ways};
+use super::{Rounds, Shares, advice, between, estimators, few, gate, rows, search, simulate, ways};
 
 /// The lines before and after the tables.
 const MARKS: [&str; 2] = ["<!-- simulated: begin -->\n", "<!-- simulated: end -->\n"];
@@ -16,6 +16,9 @@ const GATE_MARKS: [&str; 2] = ["<!-- gated: begin -->\n", "<!-- gated: end -->\n
 
 /// The lines before and after the table of runs on different occasions.
 const BETWEEN_MARKS: [&str; 2] = ["<!-- between: begin -->\n", "<!-- between: end -->\n"];
+
+/// The lines before and after the table of rows.
+const ROW_MARKS: [&str; 2] = ["<!-- rows: begin -->\n", "<!-- rows: end -->\n"];
 
 /// The lines before and after the table of the searches.
 const SEARCH_MARKS: [&str; 2] = ["<!-- searched: begin -->\n", "<!-- searched: end -->\n"];
@@ -123,6 +126,19 @@ fn occasions() -> String {
     out
 }
 
+/// How often the interval of a row's figure holds.
+fn figures() -> String {
+    let mut out = String::from(
+        "| drift | rounds | new in each round: the long run | slow: while the run lasted | slow: over hours |\n\
+         |---:|---:|---:|---:|---:|\n",
+    );
+    for (drift, rounds, held) in rows::held() {
+        let [each, run, hours] = [held.each_round, held.of_the_run, held.of_hours].map(percent);
+        let _ = writeln!(out, "| {:.0} % | {rounds} | {each} | {run} | {hours} |", drift * 100.0);
+    }
+    out
+}
+
 /// What few rounds find and how often they are wrong, and what following the advice costs.
 fn few_rounds() -> String {
     let mut out = String::from(
@@ -207,7 +223,7 @@ fn the_document_names_the_looks() {
 
 /// Replaces what is between the marks by these tables, or compares it with them.
 fn write_or_compare(marks: [&str; 2], tables: &str) {
-    // Two tests write the document.
+    // Several tests write the document.
     static WRITING: Mutex<()> = Mutex::new(());
     let _alone = WRITING.lock();
     let (path, text) = document();
@@ -246,4 +262,10 @@ fn the_document_shows_the_simulated_gates() {
 #[ignore = "simulates for long; `make test` runs it"]
 fn the_document_shows_the_simulated_occasions() {
     write_or_compare(BETWEEN_MARKS, &occasions());
+}
+
+#[test]
+#[ignore = "simulates for long; `make test` runs it"]
+fn the_document_shows_the_simulated_rows() {
+    write_or_compare(ROW_MARKS, &figures());
 }

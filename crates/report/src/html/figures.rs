@@ -218,11 +218,11 @@ impl<'a> View<'a> {
         if self.rows.iter().all(|row| row.interval.is_none()) {
             return match rounds {
                 1 => "Marks are figures of one round, which is too few for intervals.".to_owned(),
-                _ => format!("Marks are medians over {rounds} rounds, which are too few for intervals."),
+                _ => format!("Marks are means over {rounds} rounds, which are too few for intervals."),
             };
         }
         format!(
-            "Marks are medians over up to {rounds} rounds, whiskers are {percent}s. Comparisons within rounds are more exact."
+            "Marks are means over up to {rounds} rounds, whiskers are {percent}s of this machine and hour. Comparisons within rounds are more exact."
         )
     }
 }

@@ -23,10 +23,10 @@ pub(crate) fn tables(e: &ExperimentFindings) -> Vec<Captioned> {
 pub(crate) fn caption(e: &ExperimentFindings, table: &FigureTable) -> Caption {
     let (title, about) = match table.kind {
         TableKind::List if e.tuned.is_some() => {
-            ("What was measured".to_owned(), format!("{}{}", fixed(e), medians(e)))
+            ("What was measured".to_owned(), format!("{}{}", fixed(e), means(e)))
         }
-        TableKind::List | TableKind::Ranking => (e.title.clone(), format!("{}{}", fixed(e), medians(e))),
-        TableKind::Pivot => (e.title.clone(), format!("{}{}{}", fixed(e), medians(e), columns(e))),
+        TableKind::List | TableKind::Ranking => (e.title.clone(), format!("{}{}", fixed(e), means(e))),
+        TableKind::Pivot => (e.title.clone(), format!("{}{}{}", fixed(e), means(e), columns(e))),
         TableKind::Counts => (format!("{}: the reason", e.title), counts(e)),
     };
     Caption { title, about, notes: table.notes.iter().map(note).collect() }
@@ -93,7 +93,7 @@ fn asked(ask: &Ask) -> String {
 }
 
 /// What the numbers are.
-fn medians(e: &ExperimentFindings) -> String {
+fn means(e: &ExperimentFindings) -> String {
     let objective = e.objective.as_ref().map_or_else(String::new, ToString::to_string);
     let of_objective = format!("of the highest rate of requests at which {objective} held");
     let what = match e.figure {
@@ -113,7 +113,10 @@ fn medians(e: &ExperimentFindings) -> String {
         Some(_) => "the rounds of each setting,".to_owned(),
         None => several(e.rounds.into(), "round"),
     };
-    format!("Medians over {rounds} {what}, with the {} interval.", chosen_percent(1.0 - LEVEL))
+    format!(
+        "Means over {rounds} {what}, with the {} interval of this machine and hour.",
+        chosen_percent(1.0 - LEVEL)
+    )
 }
 
 /// What the columns of a pivot are.
@@ -194,12 +197,12 @@ mod tests {
         assert_eq!(table.kind, TableKind::Ranking);
         let about = caption(&e, &table).about;
         let begins =
-            "Everywhere: pools 1, pool_size 8, concurrency 64. Medians over 4 rounds of verified answers";
+            "Everywhere: pools 1, pool_size 8, concurrency 64. Means over 4 rounds of verified answers";
         assert!(about.starts_with(begins), "{about}");
         let b = e.estimates.iter_mut().find(|estimate| estimate.scenario.system == "b").unwrap();
         b.scenario.point.remove("pool_size");
         let about = caption(&e, &table).about;
-        let begins = "Everywhere: pools 1, concurrency 64. Where there is such a knob: pool_size 8. Medians";
+        let begins = "Everywhere: pools 1, concurrency 64. Where there is such a knob: pool_size 8. Means";
         assert!(about.starts_with(begins), "{about}");
     }
 

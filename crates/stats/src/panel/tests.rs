@@ -44,8 +44,8 @@ fn a_real_run_by_hand() {
 }
 
 #[test]
-fn what_a_round_did_to_all_others_is_not_the_systems_difference() {
-    // Every row falls by half in round 1. The means of the rows do not show it in their errors.
+fn what_a_round_did_to_all_is_no_difference_but_is_in_the_error_of_a_row() {
+    // Every row falls by half in round 1.
     let disturbed = |level: f64, noise: [f64; 3]| {
         let mut numbers = noise.map(|x| level + x);
         numbers[1] -= 0.7;
@@ -57,10 +57,29 @@ fn what_a_round_did_to_all_others_is_not_the_systems_difference() {
         disturbed(1.0, [-0.01, 0.01, 0.0]),
         disturbed(2.5, [0.01, -0.01, 0.0]),
     ];
-    let mean = panel(&rows, 3).mean(0, &[0, 1, 2]).unwrap();
-    let alone = Location::of(&rows[0]).unwrap();
-    assert!(mean.error * 2.0 < alone.error, "{mean:?} {alone:?}");
-    assert!((mean.estimate - alone.estimate).abs() < 1e-12);
+    let rounds = [0, 1, 2];
+    let mean = panel(&rows, 3).mean(0, &rounds);
+    assert_eq!(mean, Location::of(&rows[0]));
+    let difference = panel(&rows, 3).difference(0, 1, &rounds).unwrap();
+    assert!(difference.error < 0.7 * mean.unwrap().error, "{difference:?} {mean:?}");
+}
+
+#[test]
+fn however_few_rounds_have_a_gap_and_a_middle() {
+    let row = |numbers: &[(u32, f64)]| PanelRow {
+        by_round: numbers.iter().copied().collect(),
+        ..PanelRow::default()
+    };
+    let panel = Panel::new(vec![
+        row(&[(0, 1.0), (1, 2.0), (2, 6.0)]),
+        row(&[(1, 0.5), (2, 0.5)]),
+        row(&[(2, 3.0)]),
+        row(&[]),
+    ]);
+    let gaps = [(0, 1), (0, 2), (2, 0), (0, 3)].map(|(a, b)| panel.gap(a, b));
+    assert_eq!(gaps, [Some(3.5), Some(3.0), Some(-3.0), None]);
+    let middles = (0..4).map(|row| panel.middle(row).map(|middle| (middle.level, middle.n)));
+    assert_eq!(middles.collect::<Vec<_>>(), [Some((3.0, 3)), Some((0.5, 2)), Some((3.0, 1)), None]);
 }
 
 #[test]

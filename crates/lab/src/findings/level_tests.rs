@@ -1,0 +1,135 @@
+//! The figures that are shown have the ratios that are said, whatever the machine did: random panels through the real findings.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use stats::Noise;
+use systems::{Point, Workload};
+
+use super::*;
+use crate::observation::{Failure, Scenario, Timing};
+use crate::plan::Base;
+use crate::session::{Fake, Rule, observe};
+use crate::simulation::setup;
+
+/// What happens in a run: how many arms and rounds it has, the noise, how much better each arm is, and which trials fail.
+#[derive(Debug, Clone)]
+struct Course {
+    rounds: u32,
+    noise: Noise,
+    better: Vec<f64>,
+    failing: Vec<(usize, u32)>,
+    seed: u64,
+}
+
+fn courses() -> impl Strategy<Value = Course> {
+    let noise = (0.0..0.2_f64, prop::sample::select(vec![3, 30]), 0.0..0.2_f64, 0.0..0.4_f64);
+    let noise = noise.prop_map(|(spread, tails, slow_share, drift)| Noise {
+        spread,
+        tails,
+        slow_share,
+        slow_by: 1.0,
+        drift,
+        ..Noise::SHARED_MACHINE
+    });
+    let arms = prop::collection::vec(prop::sample::select(vec![1.0, 1.02, 1.1, 1.5, 3.0]), 2..=6);
+    (3..=40_u32, noise, arms, any::<u64>(), 0.0..0.4_f64).prop_flat_map(
+        |(rounds, noise, better, seed, share)| {
+            let all = better.len() * rounds as usize;
+            let places =
+                prop::collection::vec((0..better.len(), 0..rounds), 0..=(all as f64 * share) as usize);
+            places.prop_map(move |failing| Course { rounds, noise, better: better.clone(), failing, seed })
+        },
+    )
+}
+
+fn arm(at: usize) -> String {
+    format!("arm{at}")
+}
+
+/// The findings of a run of commands, of which the first is the base.
+fn found(course: &Course) -> ExperimentFindings {
+    let Course { rounds, noise, better, failing, seed } = course;
+    let scenario = |at| Scenario::new("e", arm(at), Workload::Requests, Point::new()).unwrap();
+    let scenarios: Vec<Scenario> = (0..better.len()).map(scenario).collect();
+    let base = Base { scenario: scenarios[0].clone(), command: String::new() };
+    let setup = Setup {
+        base: Some(base),
+        timing: Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 },
+        ..setup(Vec::new())
+    };
+    let planned = Planned { setup, scenarios, apply: BTreeMap::new(), search: None };
+    let mut plan = Plan::new(*seed, vec![planned]);
+    plan.grow(&[(0, *rounds)]);
+    let faster = better.iter().enumerate().map(|(at, better)| Rule {
+        system: Some(arm(at)),
+        better: Some(*better),
+        ..Rule::default()
+    });
+    let fails = failing.iter().map(|(at, round)| Rule {
+        system: Some(arm(*at)),
+        rounds: Some(vec![*round]),
+        fail: Some(Failure {
+            stage: "start".to_owned(),
+            reason: "it ended".to_owned(),
+            output: String::new(),
+        }),
+        ..Rule::default()
+    });
+    let mut fake = Fake::new(1e5, faster.chain(fails).collect(), *noise, *seed);
+    let seen: Vec<Observation> = plan.trials.iter().map(|trial| observe(&mut fake, trial).unwrap()).collect();
+    findings(&plan, &seen).experiments.remove(0)
+}
+
+/// By which share two ratios differ.
+fn apart(a: f64, b: f64) -> f64 {
+    (a / b).max(b / a) - 1.0
+}
+
+fn told(e: &ExperimentFindings) -> Vec<(usize, usize, Ratio)> {
+    let Some(first) = e.claims.first() else { return Vec::new() };
+    match first {
+        Claim::Systems { comparison: c, rest, .. } => {
+            let behind = rest.iter().filter_map(|behind| Some((c.scenario, behind.scenario, behind.ratio?)));
+            c.ratio.map(|ratio| (c.scenario, c.against, ratio)).into_iter().chain(behind).collect()
+        }
+        Claim::Undecided { comparison: c, .. } => {
+            c.ratio.map(|ratio| (c.scenario, c.against, ratio)).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_ratios_of_figures_are_those_that_are_said(course in courses()) {
+        let e = found(&course);
+        let figure = |at: usize| e.estimates[at].figure.unwrap();
+        for (a, b, ratio) in told(&e) {
+            let shown = figure(a) / figure(b);
+            prop_assert!(apart(shown, ratio.estimate) < 0.005, "{shown} {ratio:?}");
+        }
+        for (at, row) in e.estimates.iter().enumerate() {
+            let Some(share) = row.of_reference else { continue };
+            let shown = figure(at) / figure(0);
+            prop_assert!(apart(shown, share) < 0.005, "{at}: {shown} {share}");
+            // Of two commands, the share is what the comparison says.
+            let beside = e.comparisons.iter().find(|c| (c.scenario, c.against) == (at, 0));
+            if let Some(ratio) = beside.and_then(|c| c.ratio).filter(|_| e.estimates.len() == 2) {
+                prop_assert!(apart(share, ratio.estimate) < 0.005, "{share} {ratio:?}");
+            }
+            if let Some((low, high)) = row.interval {
+                prop_assert!((low..=high).contains(&figure(at)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_all_trials_say_alike_is_the_figure(rounds in 3..20_u32, better in 0.1..10.0_f64) {
+        let e = found(&Course { rounds, noise: Noise::NONE, better: vec![1.0, better], failing: Vec::new(), seed: 1 });
+        let shown: Vec<f64> = e.estimates.iter().filter_map(|row| row.figure).collect();
+        prop_assert!(apart(shown[0], 1e5) < 1e-4 && apart(shown[1], 1e5 * better) < 1e-4, "{shown:?}");
+    }
+}

@@ -1,0 +1,108 @@
+//! How often the interval of a row's figure holds the figure, if the machine drifts: from round to round anew, or slowly.
+
+use std::sync::OnceLock;
+
+use stats::{Disturbances, Noise, SplitMix64};
+
+use super::{Rounds, plan, value_rule};
+use crate::findings::findings;
+use crate::observation::Observation;
+use crate::plan::{Base, Plan};
+use crate::session::{Fake, Rule, observe};
+
+/// The number of simulated runs for each line of the table.
+const RUNS: u64 = 1000;
+
+/// The figure of the base on a machine that does not drift.
+const FIGURE: f64 = 1e6;
+
+/// What each trial's noise is, by itself.
+const NOISE: Noise = Noise { spread: 0.03, ..Noise::NONE };
+
+/// The drifts and the numbers of rounds of the table.
+pub(super) const DRIFTS: [f64; 3] = [0.0, 0.1, 0.2];
+pub(super) const LENGTHS: [u32; 4] = [3, 5, 10, 20];
+
+/// The shares of runs in which the interval of the base's figure holds the truth.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Held {
+    /// Each round is as fast as chance makes it, and the truth is the mean of all rounds that there could be.
+    pub each_round: f64,
+    /// The machine swings slowly, and the truth is its mean while the run lasted.
+    pub of_the_run: f64,
+    /// The same, and the truth is its mean over hours.
+    pub of_hours: f64,
+}
+
+/// A run of a base and two other arms.
+fn of_arms(rounds: u32, seed: u64) -> Plan {
+    let mut plan = plan(3, Rounds::Fixed(0), seed);
+    let planned = &mut plan.experiments[0];
+    planned.scenarios.retain(|scenario| !scenario.is_reference());
+    let scenario = planned.scenarios[0].clone();
+    planned.setup.base = Some(Base { scenario, command: String::new() });
+    plan.grow(&[(0, rounds)]);
+    plan
+}
+
+/// Whether the interval of the base's figure holds each of these truths.
+fn holds<const N: usize>(plan: &Plan, mut fake: Fake, truths: [f64; N]) -> [bool; N] {
+    let seen: Vec<Observation> = plan.trials.iter().map(|trial| observe(&mut fake, trial).unwrap()).collect();
+    let found = findings(plan, &seen).experiments.remove(0);
+    let base = &found.estimates[0];
+    assert!(base.scenario == found.setup.base.as_ref().unwrap().scenario);
+    let (low, high) = base.interval.unwrap();
+    truths.map(|truth| (low..=high).contains(&truth))
+}
+
+/// What the arms are beside the base.
+fn others() -> Vec<Rule> {
+    vec![value_rule(1, 1.1), value_rule(2, 0.7)]
+}
+
+fn simulate(drift: f64, rounds: u32) -> Held {
+    let mut held = Held::default();
+    let share = 1.0 / RUNS as f64;
+    for seed in 0..RUNS {
+        let add = |to: &mut f64, when: bool| *to += if when { share } else { 0.0 };
+        let plan = of_arms(rounds, seed);
+        let mut rng = SplitMix64::new(seed + 7_000_000);
+        let round = |round| Rule {
+            rounds: Some(vec![round]),
+            better: Some((drift * rng.normal()).exp()),
+            ..Rule::default()
+        };
+        let rules = others().into_iter().chain((0..rounds).map(round)).collect();
+        let [each] = holds(&plan, Fake::new(FIGURE, rules, NOISE, seed + 1_000_000), [FIGURE]);
+        add(&mut held.each_round, each);
+
+        let slow = Noise { drift, ..NOISE };
+        // The swing alone has the phase of the same seed.
+        let mut swing = Disturbances::new(Noise { spread: 0.0, ..slow }, seed + 1_000_000);
+        let slower: f64 = plan.trials.iter().map(|_| swing.next_log()).sum();
+        let of_the_run = FIGURE * (-slower / plan.trials.len() as f64).exp();
+        let of_hours = FIGURE / (1.0 + drift).sqrt();
+        let fake = Fake::new(FIGURE, others(), slow, seed + 1_000_000);
+        let [run, hours] = holds(&plan, fake, [of_the_run, of_hours]);
+        add(&mut held.of_the_run, run);
+        add(&mut held.of_hours, hours);
+    }
+    held
+}
+
+/// What was found, by drift and rounds.
+pub(super) fn held() -> &'static [(f64, u32, Held)] {
+    static HELD: OnceLock<Vec<(f64, u32, Held)>> = OnceLock::new();
+    HELD.get_or_init(|| {
+        let cases = DRIFTS.into_iter().flat_map(|drift| LENGTHS.map(|rounds| (drift, rounds)));
+        cases.map(|(drift, rounds)| (drift, rounds, simulate(drift, rounds))).collect()
+    })
+}
+
+#[test]
+#[ignore = "simulates for long; `make test` runs it"]
+fn the_interval_of_a_figure_holds_what_the_machine_gave() {
+    for (drift, rounds, held) in held() {
+        assert!(held.each_round >= 0.93 && held.of_the_run >= 0.93, "{drift} {rounds}: {held:?}");
+    }
+}
