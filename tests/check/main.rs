@@ -8,6 +8,7 @@ mod debian;
 mod deterministic;
 mod documents;
 mod formats;
+mod plans;
 mod published;
 mod questions;
 mod report_hlog;

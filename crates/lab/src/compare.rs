@@ -17,7 +17,7 @@ use stats::{FEWEST_ROUNDS, LEVEL, Location, LogRatio, Verdict, difference, holm}
 use systems::Value;
 
 pub use earlier::{Earlier, History, MOST_RUNS, may_ask_the_same};
-pub use environment::Difference;
+pub use environment::{Difference, is_another_machine};
 pub use select::{Selection, Side};
 
 use crate::condition::Condition;

@@ -19,6 +19,7 @@ mod generators;
 mod leader;
 mod level;
 mod missing;
+mod noise;
 mod outlier;
 mod overdriven;
 mod panel;
@@ -58,6 +59,7 @@ pub use estimate::{Estimate, Opened};
 pub use generators::{Driver, Generators};
 pub use leader::Behind;
 pub use missing::{Missing, SPARE};
+pub use noise::noise;
 pub use outlier::Outlier;
 pub use panel::Rows;
 pub use per_connection::{MANY_CONNECTIONS, PerConnection};
@@ -93,6 +95,10 @@ pub struct ExperimentFindings {
     pub setup: Setup,
     /// How often its comparisons were examined.
     pub design: Design,
+    /// How many builds of the same systems were measured, each in an experiment of its own. A verdict counts if all show it. None if
+    /// each system was built once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub builds: Option<usize>,
     /// The number of planned trials.
     pub trials_planned: u32,
     /// The number of trials with an observation, including failed ones.
@@ -262,7 +268,7 @@ impl<'a> Compared<'a> {
         if self.tuned.is_none() && self.planned.is_compared() {
             self.effects = effect::effects(&self.results());
         }
-        self.claims = claim::claims(&self.planned, &self.estimates, &self.comparisons, &self.effects);
+        self.claims = claim::claims(&self.results(), &self.effects);
         let Self { planned, estimates, rows, comparisons, claims, tuned, .. } = self;
         let told = level::told(&planned.setup, estimates, claims, tuned.as_ref());
         level::set(planned, rows, estimates, &told, &level::seen(comparisons));
@@ -283,6 +289,7 @@ impl<'a> Compared<'a> {
             comparison::floor(&planned, &estimates, &observations).filter(|_| planned.is_compared());
         ExperimentFindings {
             design: plan.design,
+            builds: Some(repeated::builds(plan, &planned)).filter(|builds| *builds > 1),
             trials_planned,
             trials_done,
             noise_floor,

@@ -12,8 +12,10 @@ mod document;
 mod estimators;
 mod few;
 mod gate;
+mod power;
 mod rows;
 pub(crate) mod search;
+mod select;
 
 use std::sync::OnceLock;
 

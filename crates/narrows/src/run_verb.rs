@@ -29,6 +29,7 @@ use crate::report_verb;
 use crate::stores;
 
 mod announcement;
+mod earlier;
 mod interim;
 mod progress;
 
@@ -245,10 +246,11 @@ pub fn carry_out(
     run: &Run,
     cancel: &AtomicBool,
 ) -> anyhow::Result<Result<(), Stopped>> {
+    let noise = earlier::noise(run);
     let Run { store, header: RunHeader { plan, .. }, quiet, .. } = run;
     let run = run.id;
     let pending = store.missing(run)?;
-    announcement::announce(plan, pending.len(), run);
+    announcement::announce(plan, pending.len(), run, noise);
     executor.prepare(plan, &pending, &mut |line| common::say(line));
     let mut progress = progress::RunProgress::new(plan, &pending, store.observations(run)?, *quiet);
     let done = session::carry_out(executor, store, run, cancel, &mut progress);

@@ -119,6 +119,7 @@ fn fixed() -> Findings {
         tuned: None,
         setup,
         design: stats::Design::ONCE,
+        builds: None,
         noise_floor: None,
         comparisons: Vec::new(),
         effects: Vec::new(),

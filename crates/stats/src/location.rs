@@ -16,6 +16,16 @@ const TRIMMED_FROM: usize = 7;
 /// From there on, one number in this many is left out at each end.
 const TRIMMED: usize = 5;
 
+/// How many of so many numbers are left out at each end.
+fn left_out(n: usize) -> usize {
+    if n < TRIMMED_FROM { 0 } else { (n - 1) / TRIMMED }
+}
+
+/// The degrees of freedom of the location of so many numbers, at least two.
+pub(crate) fn degrees_of_freedom(n: usize) -> f64 {
+    n.saturating_sub(2 * left_out(n) + 1) as f64
+}
+
 /// The location of a sample, and how well it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Location {
@@ -34,8 +44,7 @@ pub struct Location {
 impl Location {
     /// The location of finite numbers. None for fewer than two, which do not show their error.
     pub fn of(numbers: &[f64]) -> Option<Self> {
-        let n = numbers.len();
-        Self::trimmed(numbers, if n < TRIMMED_FROM { 0 } else { (n - 1) / TRIMMED })
+        Self::trimmed(numbers, left_out(numbers.len()))
     }
 
     /// Like [`Location::of`], but leaves out `trim` numbers at each end. 0 gives the mean and Student's interval.

@@ -2,16 +2,19 @@
 //!
 //! This is a group-sequential design. Its intervals are valid at all looks together: they are repeated confidence
 //! intervals (Jennison and Turnbull, "Group Sequential Methods with Applications to Clinical Trials", 2000, chapter 9).
-//! The error is spent early and in unequal parts: look `l` of `K` gets a share in proportion to `1/l` (a Bonferroni
-//! correction with weights), because the effects that matter here, such as a knob that costs a factor of ten, show after
-//! three rounds and should be found then. The number of looks is fixed in the plan, from what its budget can reach: an
-//! error that is kept for looks that never come is lost.
+//! The error is spent in unequal parts (a Bonferroni correction with weights): 30 % at the first look, because the effects that
+//! matter here, such as a knob that costs a factor of ten, show after three rounds and should be found then; a quarter at the last,
+//! because what is undecided there stays so; and the rest in between, in proportion to `1/sqrt(l)` at look `l`. The parts add up to the whole, so the promise
+//! holds however the looks depend on each other, and at every level to which a correction for several comparisons leads. Parts that
+//! are calibrated to the dependence of looks at 5 % are too large at smaller levels, where looks depend less on each other. The
+//! number of looks is fixed in the plan, from what its budget can reach: an error that is kept for looks that never come is lost.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::location::degrees_of_freedom;
 use crate::student::critical;
-use crate::{Location, Panel};
+use crate::{Location, MANY, Panel};
 
 /// The probability with which a statement may be wrong: 1 in 20.
 pub const LEVEL: f64 = 0.05;
@@ -25,8 +28,12 @@ pub const USUAL_LOOKS: u32 = 8;
 /// The fewest rounds of a comparison. Fewer give no estimate.
 pub const FEWEST_ROUNDS: usize = 3;
 
-/// The normal distribution's quantile at 0.8.
-const FOUR_IN_FIVE: f64 = 0.84;
+/// The shares of the error that the first and the last look of several may spend.
+const FIRST: f64 = 0.3;
+const LAST: f64 = 0.25;
+
+/// The two-sided level of the value that one in five exceeds.
+const ONE_IN_FIVE_ABOVE: f64 = 0.4;
 
 /// How often comparisons are examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -117,8 +124,18 @@ impl Design {
 
     /// The share of the error that a look may spend. Looks are counted from 1.
     fn share(self, look: u32) -> f64 {
-        let part = |look: u32| 1.0 / f64::from(look);
-        part(look) / (1..=self.looks()).map(part).sum::<f64>()
+        match (look, self.looks()) {
+            (_, 1) => 1.0,
+            // Nothing is in between.
+            (1, 2) => FIRST / (FIRST + LAST),
+            (_, 2) => LAST / (FIRST + LAST),
+            (1, _) => FIRST,
+            (look, last) if look == last => LAST,
+            (look, last) => {
+                let part = |look: u32| 1.0 / f64::from(look).sqrt();
+                (1.0 - FIRST - LAST) * part(look) / (2..last).map(part).sum::<f64>()
+            }
+        }
     }
 
     /// The share of the error that may be spent after so many rounds: that of the look at which they are examined.
@@ -128,15 +145,18 @@ impl Design {
         self.share(look.min(self.looks()))
     }
 
-    /// The smallest log-ratio that most runs of so many rounds show (four in five), if `comparisons` are made together and
-    /// the logarithms of a row's figures have this standard deviation. None for fewer than [`FEWEST_ROUNDS`].
+    /// The smallest log-ratio that four in five runs of so many rounds show, if `comparisons` are made together and the logarithms
+    /// of a row's figures have this standard deviation within rounds. None for fewer than [`FEWEST_ROUNDS`].
     pub fn detectable(self, rounds: u32, comparisons: usize, spread: f64) -> Option<f64> {
-        if (rounds as usize) < FEWEST_ROUNDS || comparisons == 0 {
+        let n = rounds as usize;
+        if n < FEWEST_ROUNDS || comparisons == 0 {
             return None;
         }
-        let n = f64::from(rounds);
         let level = LEVEL * self.share_after(rounds) / comparisons as f64;
-        Some((critical(level, 2.0 * (n - 1.0)) + FOUR_IN_FIVE) * spread * (2.0 / n).sqrt())
+        // In few rounds both rows show their noise, if there are others that show what the rounds did.
+        let both = if n < MANY && comparisons > 1 { 2.0 } else { 1.0 };
+        let df = both * degrees_of_freedom(n);
+        Some((critical(level, df) + critical(ONE_IN_FIVE_ABOVE, df)) * spread * (2.0 / n as f64).sqrt())
     }
 
     /// The number of rounds at the next look; None if there is none, or only one at an end that the budget sets.
@@ -175,7 +195,7 @@ mod tests {
     fn all_looks_together_err_as_often_as_one_may() {
         // No difference, normal noise: some look denies the truth. Three standard errors of the share are 0.011.
         let mut rng = SplitMix64::new(1);
-        for looks in [1, 3, 8] {
+        for looks in [1, 3, 8, 14] {
             let design = Design::with_looks(looks);
             let runs = 3000;
             let denied = (0..runs).filter(|_| {
@@ -212,11 +232,19 @@ mod tests {
     #[test]
     fn a_look_that_is_taken_early_has_the_share_of_the_next() {
         let five = compare(Design::with_looks(3), &[0.1, 0.2, 0.15, 0.12, 0.3]).unwrap();
-        let (first, second, third) = (1.0, 1.0 / 2.0, 1.0 / 3.0);
-        assert!((five.level - LEVEL * third / (first + second + third)).abs() < 1e-12);
+        assert_eq!(five.level, LEVEL * LAST);
         assert_eq!(five.level, LEVEL * Design::with_looks(3).share_after(5));
         assert_eq!(Design::with_looks(3).share_after(50), Design::with_looks(3).share_after(6));
         assert_eq!(Design::ONCE.share_after(50), 1.0);
+    }
+
+    #[test]
+    fn the_shares_of_all_looks_are_the_whole() {
+        for looks in 1..=LOOKS.len() as u32 {
+            let design = Design::with_looks(looks);
+            let all: f64 = (1..=looks).map(|look| design.share(look)).sum();
+            assert!((all - 1.0).abs() < 1e-12, "{looks}: {all}");
+        }
     }
 
     #[test]
@@ -236,8 +264,8 @@ mod tests {
         let least = |rounds, comparisons| Design::ONCE.detectable(rounds, comparisons, 0.1).unwrap();
         assert_eq!(Design::ONCE.detectable(2, 1, 0.1), None);
         assert!(least(3, 5) > least(3, 1) && least(3, 5) > least(6, 5) && least(6, 5) > least(10, 5));
-        // One comparison of six rounds: (2.228 + 0.84) standard errors of 0.1 * sqrt(1/3).
-        assert!((least(6, 1) - 3.068 * 0.1 / 3.0_f64.sqrt()).abs() < 1e-3, "{}", least(6, 1));
+        // One comparison of six rounds, five degrees of freedom: (2.571 + 0.920) standard errors of 0.1 * sqrt(1/3).
+        assert!((least(6, 1) - 3.491 * 0.1 / 3.0_f64.sqrt()).abs() < 1e-3, "{}", least(6, 1));
     }
 
     #[test]

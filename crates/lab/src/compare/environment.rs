@@ -42,7 +42,7 @@ pub(super) fn differences(a: &Chosen, b: &Chosen, matched: &[Matched]) -> Vec<Di
 }
 
 /// Whether what is known of two machines makes figures of both incomparable.
-pub(super) fn is_another_machine(a: &Value, b: &Value) -> bool {
+pub fn is_another_machine(a: &Value, b: &Value) -> bool {
     let mut all = Vec::new();
     values(&mut all, "", a, b);
     all.iter().any(|difference| difference.grave)

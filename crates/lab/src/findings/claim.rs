@@ -1,19 +1,25 @@
 //! Claims are what a reader takes away: how a knob or the choice of a system affects the figure, all else being equal.
 //! They are values; `report` puts them into words.
+//!
+//! A claim shows one of several comparisons, and what these show decides which. Intervals that each hold by themselves would hold the
+//! truth less often there: the highest of six is high by luck, too. So the intervals in claims hold together (Bonferroni) with those
+//! of all comparisons from which the claim chose. Their verdicts are corrected already, and stay as they are.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{FEWEST_ROUNDS, Verdict};
 
 use super::asked::CLIFF;
+use super::best::Results;
 use super::leader::{Behind, Order, order};
 use super::reason::{self, Reason};
-use super::{By, Comparison, Effect, Estimate, ExperimentFindings, Interaction};
+use super::{By, Comparison, Effect, Estimate, ExperimentFindings, Interaction, Ratio};
 use crate::experiment::Asks;
 use crate::experiment::grid::Axis;
 use crate::plan::Planned;
 
-/// One claim. Scenarios are positions in the estimates.
+/// One claim. Scenarios are positions in the estimates. The interval of its comparison allows for the choice: it holds together with
+/// those of all comparisons of the same knob, or of the systems.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(tag = "claim", rename_all = "snake_case")]
 pub enum Claim {
@@ -132,24 +138,21 @@ const FLAT: f64 = -2.0;
 /// At most one claim for each knob that varies and one for the systems, or two: at their defaults and at like settings. What the
 /// experiment asks about comes first. The others follow: differences, the largest at the top, then what is undecided, then what
 /// is flat, then the dependencies between knobs.
-pub(super) fn claims(
-    planned: &Planned,
-    estimates: &[Estimate],
-    comparisons: &[Comparison],
-    effects: &[Effect],
-) -> Vec<Claim> {
+pub(super) fn claims(results: &Results, effects: &[Effect]) -> Vec<Claim> {
+    let Results { planned, estimates, .. } = *results;
     let claimer = Claimer { planned, estimates };
     let mut claims: Vec<(f64, Claim)> = Vec::new();
     for axis in planned.axes.iter().filter(|axis| axis.values.len() > 1) {
-        let by_knob: Vec<&Comparison> =
-            comparisons.iter().filter(|c| c.by.knob() == Some(axis.knob.as_str())).collect();
+        let by_knob = together(results, |by| by.knob() == Some(axis.knob.as_str()));
+        let by_knob: Vec<&Comparison> = by_knob.iter().collect();
         claims.extend(match by_knob.first().map(|c| &c.by) {
             Some(By::Step(_)) => claimer.cliff(&by_knob),
             Some(_) => claimer.knob(axis, &by_knob, effects.iter().find(|effect| effect.knob == axis.knob)),
             None => None,
         });
     }
-    let by_system: Vec<&Comparison> = comparisons.iter().filter(|c| c.by == By::System).collect();
+    let by_system = together(results, |by| *by == By::System);
+    let by_system: Vec<&Comparison> = by_system.iter().collect();
     let systems = claimer.systems(&by_system);
     // The order at like settings comes behind the order at the defaults.
     let weight = systems.as_ref().map_or(OPEN, |(weight, _)| *weight);
@@ -162,6 +165,30 @@ pub(super) fn claims(
     });
     let claims = claims.into_iter().map(|(_, claim)| claim).chain(depends).collect();
     question_first(planned.asks.as_ref(), claims)
+}
+
+/// The comparisons by some knob, or of systems, with intervals that hold together. A verdict that says on which side the truth lies
+/// is certain by itself, so an interval does not reach beyond.
+fn together(results: &Results, by: impl Fn(&By) -> bool) -> Vec<Comparison> {
+    let mut all: Vec<Comparison> = results.comparisons.iter().filter(|c| by(&c.by)).cloned().collect();
+    let several = all.iter().filter(|c| c.ratio.is_some()).count();
+    if several < 2 {
+        return all;
+    }
+    for c in &mut all {
+        let Some((own, wide)) = c.ratio.zip(results.rows.ratio_among(c.scenario, c.against, several)) else {
+            continue;
+        };
+        // What a step's verdict sets it beside is the ratio that the additional work explains.
+        let edge = c.excess.map_or(1.0, |excess| own.estimate / excess);
+        let (low, high) = match c.verdict {
+            Verdict::Faster => (wide.low.max(edge), wide.high),
+            Verdict::Slower => (wide.low, wide.high.min(edge)),
+            Verdict::NoDifference | Verdict::Undecided { .. } => (wide.low, wide.high),
+        };
+        c.ratio = Some(Ratio { low, high, ..own });
+    }
+    all
 }
 
 /// Puts the claims about what the experiment asks in front: how much it changes, then on what that depends. If there is none,

@@ -355,3 +355,39 @@ fn a_difference_that_one_round_contradicts_is_undecided() {
     };
     assert_eq!(summary(&open, comparison), ("buffer", values(), [1.3, 0.7, 2.3]));
 }
+
+#[test]
+fn the_interval_of_a_claim_allows_for_the_choice_and_does_not_deny_the_verdict() {
+    let connections = int(&[1]);
+    let axes: Axes = &[("connections", Kind::Integer, &connections)];
+    // The claim of a run with so much noise, if it says who leads, and the same comparison by itself.
+    let told = |systems: &[&str], noise: i64| {
+        let plan = plan_of(Workload::Requests, Figure::RequestsPerS, systems, axes);
+        let observations = observe(&plan, |t| {
+            let round = t.round as usize;
+            let (answers, off) = match t.scenario.system.as_str() {
+                "fast" => (20_000, [0, 3, -2][round]),
+                "slow" => (15_000, [2, -3, 2][round]),
+                "slowest" => (5000, [-1, 0, 1][round]),
+                _ => (60_000, 0),
+            };
+            measured(measurement((answers + noise * off) as u64, 5.0))
+        });
+        let e = one(findings(&plan, &observations));
+        let Some(Claim::Systems { comparison, .. }) = e.claims.first() else { return None };
+        let mut pair = [comparison.scenario, comparison.against];
+        pair.sort_unstable();
+        let of_pair = |c: &&Comparison| pair == [c.scenario.min(c.against), c.scenario.max(c.against)];
+        let alone = e.comparisons.iter().find(of_pair).unwrap().ratio.unwrap().upwards();
+        Some((comparison.ratio.unwrap(), alone))
+    };
+    let (ratio, alone) = told(&["fast", "slow", "slowest"], 20).unwrap();
+    assert_eq!(ratio.estimate, alone.estimate);
+    assert!(1.0 < ratio.low && ratio.low < alone.low && alone.high < ratio.high, "{ratio:?} {alone:?}");
+    let (only, alone) = told(&["fast", "slow"], 20).unwrap();
+    assert_eq!((only.low, only.high), (alone.low, alone.high), "one comparison chooses nothing");
+    // With more noise the verdict holds longer than the wider interval, whose end is then at 1.
+    let told: Vec<Ratio> =
+        (1..80).filter_map(|n| Some(told(&["fast", "slow", "slowest"], 20 * n)?.0)).collect();
+    assert!(told.iter().all(|ratio| ratio.low >= 1.0) && told.iter().any(|ratio| ratio.low == 1.0));
+}

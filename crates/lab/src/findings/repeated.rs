@@ -4,7 +4,7 @@
 use stats::Verdict;
 
 use super::{Compared, Withheld};
-use crate::plan::Planned;
+use crate::plan::{Plan, Planned};
 
 /// Makes each comparison undecided that other builds of the same systems do not confirm.
 pub(super) fn demand(compared: &mut [Compared<'_>]) {
@@ -36,6 +36,15 @@ fn demand_one(compared: &mut [Compared<'_>], group: &[usize], at: usize) {
 
 /// Whether two experiments ask the same about different builds.
 fn same(one: &Planned, other: &Planned) -> bool {
-    let first = |planned: &Planned| planned.repeats.clone().unwrap_or_else(|| planned.name.clone());
     first(one) == first(other) && one.figure == other.figure
+}
+
+/// The name of the experiment of the first build.
+fn first(planned: &Planned) -> &str {
+    planned.repeats.as_ref().unwrap_or(&planned.name)
+}
+
+/// The number of builds that a plan measures of the systems of an experiment.
+pub(super) fn builds(plan: &Plan, planned: &Planned) -> usize {
+    plan.experiments.iter().filter(|other| first(other) == first(planned)).count()
 }

@@ -6,7 +6,9 @@ use std::sync::Mutex;
 
 use stats::{LOOKS, USUAL_LOOKS};
 
-use super::{Rounds, Shares, advice, between, estimators, few, gate, rows, search, simulate, ways};
+use super::{
+    Rounds, Shares, advice, between, estimators, few, gate, power, rows, search, select, simulate, ways,
+};
 
 /// The lines before and after the tables.
 const MARKS: [&str; 2] = ["<!-- simulated: begin -->\n", "<!-- simulated: end -->\n"];
@@ -19,6 +21,12 @@ const BETWEEN_MARKS: [&str; 2] = ["<!-- between: begin -->\n", "<!-- between: en
 
 /// The lines before and after the table of rows.
 const ROW_MARKS: [&str; 2] = ["<!-- rows: begin -->\n", "<!-- rows: end -->\n"];
+
+/// The lines before and after the table of what is found.
+const POWER_MARKS: [&str; 2] = ["<!-- power: begin -->\n", "<!-- power: end -->\n"];
+
+/// The lines before and after the tables of what sentences choose.
+const SELECT_MARKS: [&str; 2] = ["<!-- chosen: begin -->\n", "<!-- chosen: end -->\n"];
 
 /// The lines before and after the table of the searches.
 const SEARCH_MARKS: [&str; 2] = ["<!-- searched: begin -->\n", "<!-- searched: end -->\n"];
@@ -135,6 +143,54 @@ fn figures() -> String {
     for (drift, rounds, held) in rows::held() {
         let [each, run, hours] = [held.each_round, held.of_the_run, held.of_hours].map(percent);
         let _ = writeln!(out, "| {:.0} % | {rounds} | {each} | {run} | {hours} |", drift * 100.0);
+    }
+    out
+}
+
+/// Which differences are found at which noise.
+fn powers() -> String {
+    let truths = power::TRUTHS.map(|better| match better == 1.0 {
+        true => " equal: a difference is claimed |".to_owned(),
+        false => format!(" {better}x |"),
+    });
+    let mut out = format!(
+        "| sd of a trial | rounds |{} four of five runs find |\n|---:|---:|{}---:|\n",
+        truths.concat(),
+        "---:|".repeat(truths.len())
+    );
+    for power in power::power() {
+        let found: Vec<String> = power.found.iter().map(|share| percent(*share)).collect();
+        let _ = writeln!(
+            out,
+            "| {:.0} % | {} | {} | {:.2}x |",
+            power.noise * 100.0,
+            power.rounds,
+            found.join(" | "),
+            power.detectable.0
+        );
+    }
+    out
+}
+
+/// How often the interval of a sentence holds the truth.
+fn selections() -> String {
+    let mut out = String::from(
+        "| chosen from | rounds | sd of a trial | a sentence says better | the interval of the comparison by itself holds the truth | that of the sentence does |\n\
+         |---|---:|---:|---:|---:|---:|\n",
+    );
+    for one in select::chosen() {
+        let [claimed, alone, held] = [one.claimed, one.alone, one.held].map(percent);
+        let _ = writeln!(
+            out,
+            "| {} | {} | {:.0} % | {claimed} | {alone} | {held} |",
+            one.choice.described(one.better),
+            one.rounds,
+            one.noise * 100.0
+        );
+    }
+    out.push_str("\n| `tune`, noise | advises a change | the interval of the gain holds the truth |\n|---|---:|---:|\n");
+    for (noise, advised, held) in select::gains() {
+        let _ = writeln!(out, "| {noise} | {advised} | {} |", percent(*held));
     }
     out
 }
@@ -268,4 +324,16 @@ fn the_document_shows_the_simulated_occasions() {
 #[ignore = "simulates for long; `make test` runs it"]
 fn the_document_shows_the_simulated_rows() {
     write_or_compare(ROW_MARKS, &figures());
+}
+
+#[test]
+#[ignore = "simulates for long; `make test` runs it"]
+fn the_document_shows_what_sentences_choose() {
+    write_or_compare(SELECT_MARKS, &selections());
+}
+
+#[test]
+#[ignore = "simulates for long; `make test` runs it"]
+fn the_document_shows_the_power() {
+    write_or_compare(POWER_MARKS, &powers());
 }

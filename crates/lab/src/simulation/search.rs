@@ -15,7 +15,7 @@ use crate::search::{self, Cell};
 use crate::session::{Fake, Rule, observe};
 
 /// The numbers of values of the knobs: 480 settings.
-const SIZES: [usize; 4] = [6, 5, 4, 4];
+pub(super) const SIZES: [usize; 4] = [6, 5, 4, 4];
 
 /// The numbers of values of the knobs where they are fine: 2,304 settings.
 const FINE_SIZES: [usize; 3] = [32, 24, 3];
@@ -27,7 +27,7 @@ const MANY: usize = 8;
 const TRIALS: usize = 480 * 3 * 15 / 100;
 
 /// The seed of the first surface. The constants of the race were chosen with the surfaces of lower seeds.
-const FIRST_SEED: u64 = 10_000;
+pub(super) const FIRST_SEED: u64 = 10_000;
 
 /// The surfaces of each noise.
 const SURFACES: u64 = 200;
@@ -36,7 +36,7 @@ const SURFACES: u64 = 200;
 const FLAT_SURFACES: u64 = 1000;
 
 /// The noises of the table: that of a shared machine, and 3.3 times as much.
-const NOISES: [(&str, Noise); 2] = [
+pub(super) const NOISES: [(&str, Noise); 2] = [
     ("that of a shared machine", Noise::SHARED_MACHINE),
     ("3.3 times as much", Noise { spread: 0.05, slow_by: 1.65, ..Noise::SHARED_MACHINE }),
 ];
@@ -108,6 +108,10 @@ impl Surface {
     pub fn worth(&self, cell: &Cell) -> f64 {
         let alone: f64 = self.values.iter().zip(cell).map(|(values, at)| values[*at]).sum();
         alone + self.pairs.iter().map(|(a, b, table)| table[cell[*a]][cell[*b]]).sum::<f64>()
+    }
+
+    pub fn worth_of_default(&self) -> f64 {
+        self.worth(&self.default)
     }
 
     /// The worth of the best setting.
@@ -199,7 +203,7 @@ pub(crate) fn tuned(plan: &Plan, seen: &[Observation]) -> Tuned {
     findings(plan, seen).experiments.remove(0).tuned.expect("the plan is a search")
 }
 
-fn search(surface: &Surface, noise: Noise, seed: u64) -> (Advice, usize) {
+pub(super) fn search(surface: &Surface, noise: Noise, seed: u64) -> (Advice, usize) {
     let (plan, seen) = carried_out(surface.plan(TRIALS, seed), &mut surface.fake(noise, seed + 1_000_000));
     (tuned(&plan, &seen).advice.expect("all trials were measured"), seen.len())
 }
@@ -255,7 +259,7 @@ fn of_random_surfaces(sizes: &'static [usize], label: &'static str, noise: Noise
         let knob = |of: &str| (0..sizes.len()).find(|knob| name(*knob) == of).unwrap();
         add(&mut all.near, lost <= 0.02);
         add(&mut all.close, lost <= 0.05);
-        add(&mut all.worse, advised < surface.worth(&surface.default) - 1e-9);
+        add(&mut all.worse, advised < surface.worth_of_default() - 1e-9);
         add(&mut all.idle, counts.any(|one| surface.is_flat(knob(&one.knob))));
         all.mean_trials += trials as f64 * share;
         all.most_trials = all.most_trials.max(trials);

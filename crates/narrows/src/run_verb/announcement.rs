@@ -8,8 +8,9 @@ use report::number;
 use super::is_search;
 use crate::common;
 
-/// Says how many trials will run, how long they take, and which differences they can show.
-pub fn announce(plan: &Plan, pending: usize, run: RunId) {
+/// Says how many trials will run, how long they take, and which differences they can show. `noise` is the standard deviation of a
+/// trial's logarithm in earlier runs on this machine, if there are any.
+pub fn announce(plan: &Plan, pending: usize, run: RunId, noise: Option<f64>) {
     if is_search(plan) {
         let most = plan
             .experiments
@@ -39,12 +40,20 @@ pub fn announce(plan: &Plan, pending: usize, run: RunId) {
     let (of, seed) = (plan.trials.len(), plan.seed);
     common::say(format_args!("run {run}: {pending} of {of} trials{takes}, seed {seed}"));
     let comparisons = plan.experiments.iter().map(lab::findings::comparisons_asked).max().unwrap_or(0);
-    if let Some(ratio) = plan.design.detectable(rounds, comparisons, USUAL_SPREAD) {
-        common::say(format_args!(
-            "{rounds} rounds can show differences from {} if the trials of a system vary by {}",
-            number::times(ratio.exp()),
+    let spread = noise.unwrap_or(USUAL_SPREAD);
+    let Some(found) = plan.design.detectable(rounds, comparisons, spread) else { return };
+    // Of a smaller difference the run may find that it is none worth having.
+    let smallest = plan.experiments.iter().map(|planned| planned.threshold).reduce(f64::min).unwrap_or(0.0);
+    let found = number::times(found.exp().max(1.0 + smallest));
+    match noise {
+        Some(noise) => common::say(format_args!(
+            "earlier runs here had {} of noise between trials: {rounds} rounds find a difference of {found} in four of five runs",
+            number::percent(noise)
+        )),
+        None => common::say(format_args!(
+            "{rounds} rounds can show differences from {found} if the trials of a system vary by {}",
             number::chosen_percent(USUAL_SPREAD)
-        ));
+        )),
     }
 }
 

@@ -26,8 +26,8 @@ pub struct CommitArgs {
     /// Build each commit with this command, in `sh -c`, before the first trial
     #[arg(long, value_name = "COMMAND", requires = "git")]
     pub build: Option<String>,
-    /// Build each commit N times (1 to 3), each time in a path of another length. A difference counts if every build shows it. That
-    /// makes a difference by luck with the layout rarer, and is no test at 5 %; for a gate, use 3
+    /// Build each commit N times (1 to 3), each time in a path of another length. A difference counts if every build shows it. Two
+    /// builds make a difference by luck with the layout rarer, and are no test at 5 %: --fail-if takes 1 or 3
     #[arg(long, value_name = "N", requires = "git", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3))]
     pub builds: u32,
     /// Find the first commit after A that is worse than A by the threshold. The exit code is 1 if one is, 0 if B is not worse,
@@ -91,6 +91,11 @@ impl Args {
         }
         if self.save.is_some() {
             return wrong("--save cannot save commits: use it with commands");
+        }
+        if self.commits.builds == 2 && !self.fail_if.is_empty() {
+            return wrong(
+                "--fail-if needs --builds 3: two builds of equal code agree on a difference too often to fail a gate",
+            );
         }
         let decides = self.commits.builds > 1 || !self.fail_if.is_empty() || !self.command.knobs.is_empty();
         if self.commits.bisect && decides {

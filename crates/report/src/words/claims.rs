@@ -434,7 +434,13 @@ impl Wording<'_> {
                 words.push(format!("{} {}{other}", axis.knob, axis.show(value)));
             }
         }
-        let rounds = format!("{} rounds", c.rounds);
+        let rounds = match self.e.builds {
+            None => format!("{} rounds", c.rounds),
+            Some(2) => {
+                format!("{} rounds of each of 2 builds, which is no test at 5 %: use --builds 3", c.rounds)
+            }
+            Some(builds) => format!("{} rounds of each of {builds} builds", c.rounds),
+        };
         if words.is_empty() { rounds } else { format!("{}; {rounds}", words.join(", ")) }
     }
 }

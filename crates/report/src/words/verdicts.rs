@@ -202,8 +202,13 @@ fn comparison_row(e: &ExperimentFindings, c: &Comparison) -> Option<Row> {
 fn how_compared(e: &ExperimentFindings) -> String {
     let valid = if e.design.is_once() { "" } else { ", valid at all looks together" };
     let what = if e.figure.is_cost() { "How many times as much it needs" } else { "How many times faster" };
+    // A sentence about one of several knobs or systems.
+    let alone = match e.comparisons.len() {
+        0 | 1 => "",
+        _ => ", each by itself (a sentence that chose one of several has a wider one)",
+    };
     format!(
-        "{what}, inside rounds; {} intervals{valid}, for this machine and this hour; verdicts are corrected for all comparisons (Holm). Threshold {}.",
+        "{what}, inside rounds; {} intervals{valid}{alone}, for this machine and this hour; verdicts are corrected for all comparisons (Holm). Threshold {}.",
         percent_sure(),
         chosen_percent(e.threshold)
     )
