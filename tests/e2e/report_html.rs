@@ -315,7 +315,7 @@ rule = [
     let page = page(&home);
     let mut browser = Browser::start();
     let grid = |client: &str| format!("{client}: requests a second by concurrency and pool_size");
-    let grids = [("one", 100), ("two", 10), ("one", 1000), ("two", 100), ("one", 0), ("two", 0)]
+    let grids = [("one", 100), ("two", 10), ("one", 0), ("two", 100), ("one", 1000), ("two", 0)]
         .map(|(client, keepalive)| grid(&format!("{client}: max_keepalive {keepalive}")));
     let mut figures = vec!["max_keepalive against requests a second"];
     figures.extend(grids.iter().map(String::as_str));
