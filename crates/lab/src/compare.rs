@@ -167,12 +167,13 @@ pub fn gated(
 ) -> Vec<(usize, usize, Tested)> {
     let sides = Sides { a, b, history };
     let (pairs, _) = select::pairs(a, b);
+    let pairs: Vec<Pair> = pairs.into_iter().map(|(left, right)| sides.pair(left, right)).collect();
     let mut open = Vec::new();
     let mut places = Vec::new();
     let mut tests = Vec::new();
     for (index, condition) in conditions.iter().enumerate() {
-        for (at, (left, right)) in pairs.iter().enumerate() {
-            let (pair, figure) = (sides.pair(*left, *right), left.experiment.figure);
+        for (at, pair) in pairs.iter().enumerate() {
+            let figure = pair.a.experiment.figure;
             if pair.seen.is_none() || !condition.is_about(figure) {
                 continue;
             }
@@ -182,7 +183,7 @@ pub fn gated(
                 continue;
             };
             let seen = if condition.more_is_better(figure) { ratio } else { ratio.inverse() };
-            let above = sides.better(*left, *right, condition.edge(figure)).and_then(|seen| seen.interval);
+            let above = sides.better(pair.a, pair.b, condition.edge(figure)).and_then(|seen| seen.interval);
             let above = above.map(|above| (above, seen));
             places.push((index, at));
             tests.push(Test { condition, figure, builds: vec![Shown { above, ..Shown::default() }] });

@@ -28,7 +28,7 @@ use crate::experiment::grid::Axis;
 use crate::experiment::{Figure, Form, Subject};
 use crate::findings::{Comparison, compare_scenarios, findings};
 use crate::observation::{Observation, Scenario, Timing};
-use crate::plan::{Plan, Planned, Setup};
+use crate::plan::{Base, Plan, Planned, Setup};
 use crate::rounds;
 use crate::session::{Fake, Rule, observe};
 
@@ -100,9 +100,49 @@ pub(crate) fn value_rule(value: i64, better: f64) -> Rule {
     Rule { point, better: Some(better), ..Rule::default() }
 }
 
+/// A plan of so many arms, as `try` makes it. The first is the base.
+pub(crate) fn arms(count: usize, rounds: u32, seed: u64) -> Plan {
+    let scenario = |at: usize| {
+        Scenario::new("e", arm(at), Workload::Requests, Point::new()).expect("the defaults are work")
+    };
+    let scenarios: Vec<Scenario> = (0..count).map(scenario).collect();
+    let mut setup = setup(Vec::new());
+    setup.base = Some(Base { scenario: scenarios[0].clone(), command: String::new() });
+    let planned = Planned { setup, scenarios, apply: Default::default(), search: None };
+    let mut plan = Plan::new(seed, vec![planned]);
+    plan.grow(&[(0, rounds)]);
+    plan
+}
+
+/// The name of an arm.
+pub(crate) fn arm(at: usize) -> String {
+    format!("arm{at}")
+}
+
+/// Makes an arm so many times as good.
+pub(crate) fn arm_rule(at: usize, better: f64) -> Rule {
+    Rule { system: Some(arm(at)), better: Some(better), ..Rule::default() }
+}
+
 fn fast_reference() -> Rule {
     let system = Some(Workload::Requests.reference().to_owned());
     Rule { system, better: Some(3.0), ..Rule::default() }
+}
+
+/// Carries out the trials of a plan.
+pub(crate) fn observed(plan: &Plan, mut fake: Fake) -> Vec<Observation> {
+    plan.trials.iter().map(|trial| observe(&mut fake, trial).unwrap()).collect()
+}
+
+/// Carries out a plan, as a run that can be compared with others.
+fn chosen(plan: &Plan, fake: Fake, name: u64) -> Chosen {
+    Chosen {
+        name: name.to_string(),
+        findings: findings(plan, &observed(plan, fake)),
+        environment: serde_json::Value::Null,
+        selection: Selection::default(),
+        identity: name.to_string(),
+    }
 }
 
 /// The result of one simulated run.
@@ -345,22 +385,14 @@ fn simpler_ways_are_what_they_are_said_to_be() {
 /// Compares two runs of ten rounds, as if runs did not differ. In the second, the machine is 15 % slower throughout, and
 /// value 1 is `better` times as good.
 fn two_runs(better: f64) -> Shares {
-    let chosen = |figure: f64, better: f64, seed: u64| {
-        let plan = plan(2, Rounds::Fixed(10), seed);
-        let mut fake = fake(Noise::SHARED_MACHINE, better, seed + 1_000_000).with_figure(figure);
-        let seen: Vec<Observation> = plan.trials.iter().map(|t| observe(&mut fake, t).unwrap()).collect();
-        Chosen {
-            name: seed.to_string(),
-            findings: findings(&plan, &seen),
-            environment: serde_json::Value::Null,
-            selection: Selection::default(),
-            identity: seed.to_string(),
-        }
+    let side = |figure: f64, better: f64, seed: u64| {
+        let fake = fake(Noise::SHARED_MACHINE, better, seed + 1_000_000).with_figure(figure);
+        chosen(&plan(2, Rounds::Fixed(10), seed), fake, seed)
     };
     let mut shares = Shares::default();
     for seed in 0..RUNS {
         let share = 1.0 / RUNS as f64;
-        let found = compare(&chosen(1e6, 1.0, 2 * seed), &chosen(0.85e6, better, 2 * seed + 1), None);
+        let found = compare(&side(1e6, 1.0, 2 * seed), &side(0.85e6, better, 2 * seed + 1), None);
         let add = |to: &mut f64, when: bool| *to += if when { share } else { 0.0 };
         let claim = |index: usize| matches!(found.matched[index].verdict, Verdict::Faster | Verdict::Slower);
         // Value 0 is equal in both runs. So is value 1, unless it is better.

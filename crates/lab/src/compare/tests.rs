@@ -5,9 +5,8 @@ use systems::{Point, Value};
 
 use super::*;
 use crate::findings::findings;
-use crate::observation::Observation;
-use crate::session::{Fake, Rule, observe};
-use crate::simulation::{Rounds, plan};
+use crate::session::{Fake, Rule};
+use crate::simulation::{Rounds, observed, plan};
 
 #[test]
 fn sides_are_parsed_as_users_write_them() {
@@ -36,9 +35,9 @@ fn chosen(name: &str, words: &str, values: i64, better: f64) -> Chosen {
         ..Rule::default()
     };
     let noise = Noise { spread: 0.01, ..Noise::default() };
-    let mut fake = Fake::new(1e6, (0..values).map(rule).collect(), noise, 1);
+    let fake = Fake::new(1e6, (0..values).map(rule).collect(), noise, 1);
     let plan = plan(values, Rounds::Fixed(6), 1);
-    let seen: Vec<Observation> = plan.trials.iter().map(|trial| observe(&mut fake, trial).unwrap()).collect();
+    let seen = observed(&plan, fake);
     Chosen {
         name: name.to_owned(),
         findings: findings(&plan, &seen),

@@ -1,16 +1,12 @@
 //! The figures that are shown have the ratios that are said, whatever the machine did: random panels through the real findings.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 use stats::Noise;
-use systems::{Point, Workload};
 
 use super::*;
-use crate::observation::{Failure, Scenario, Timing};
-use crate::plan::Base;
-use crate::session::{Fake, Rule, observe};
-use crate::simulation::setup;
+use crate::observation::Failure;
+use crate::session::{Fake, Rule};
+use crate::simulation::{arm, arm_rule, arms, observed};
 
 /// What happens in a run: how many arms and rounds it has, the noise, how much better each arm is, and which trials fail.
 #[derive(Debug, Clone)]
@@ -43,29 +39,11 @@ fn courses() -> impl Strategy<Value = Course> {
     )
 }
 
-fn arm(at: usize) -> String {
-    format!("arm{at}")
-}
-
 /// The findings of a run of commands, of which the first is the base.
 fn found(course: &Course) -> ExperimentFindings {
     let Course { rounds, noise, better, failing, seed } = course;
-    let scenario = |at| Scenario::new("e", arm(at), Workload::Requests, Point::new()).unwrap();
-    let scenarios: Vec<Scenario> = (0..better.len()).map(scenario).collect();
-    let base = Base { scenario: scenarios[0].clone(), command: String::new() };
-    let setup = Setup {
-        base: Some(base),
-        timing: Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 },
-        ..setup(Vec::new())
-    };
-    let planned = Planned { setup, scenarios, apply: BTreeMap::new(), search: None };
-    let mut plan = Plan::new(*seed, vec![planned]);
-    plan.grow(&[(0, *rounds)]);
-    let faster = better.iter().enumerate().map(|(at, better)| Rule {
-        system: Some(arm(at)),
-        better: Some(*better),
-        ..Rule::default()
-    });
+    let plan = arms(better.len(), *rounds, *seed);
+    let faster = better.iter().enumerate().map(|(at, better)| arm_rule(at, *better));
     let fails = failing.iter().map(|(at, round)| Rule {
         system: Some(arm(*at)),
         rounds: Some(vec![*round]),
@@ -76,8 +54,8 @@ fn found(course: &Course) -> ExperimentFindings {
         }),
         ..Rule::default()
     });
-    let mut fake = Fake::new(1e5, faster.chain(fails).collect(), *noise, *seed);
-    let seen: Vec<Observation> = plan.trials.iter().map(|trial| observe(&mut fake, trial).unwrap()).collect();
+    let fake = Fake::new(1e5, faster.chain(fails).collect(), *noise, *seed);
+    let seen = observed(&plan, fake);
     findings(&plan, &seen).experiments.remove(0)
 }
 

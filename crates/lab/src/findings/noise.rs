@@ -45,16 +45,13 @@ mod tests {
     use stats::Noise;
 
     use super::*;
-    use crate::session::{Fake, observe};
-    use crate::simulation::{Rounds, plan};
+    use crate::session::Fake;
+    use crate::simulation::{Rounds, observed, plan};
 
     #[test]
     fn the_noise_is_that_of_a_trial_whatever_the_rounds_do() {
         let plan = plan(4, Rounds::Fixed(20), 1);
-        let seen = |noise: Noise| -> Vec<Observation> {
-            let mut fake = Fake::new(1e6, Vec::new(), noise, 5);
-            plan.trials.iter().map(|trial| observe(&mut fake, trial).unwrap()).collect()
-        };
+        let seen = |noise: Noise| observed(&plan, Fake::new(1e6, Vec::new(), noise, 5));
         let of = |spread: Noise| noise(&plan, &seen(spread), Workload::Requests, Figure::RequestsPerS);
         let drifting = Noise { spread: 0.06, drift: 0.2, ..Noise::default() };
         let found = of(drifting).unwrap();

@@ -5,10 +5,9 @@ use std::sync::OnceLock;
 
 use stats::{LEVEL, Noise, SplitMix64, Verdict};
 
-use super::{RUNS, Rounds, fast_reference, plan, value_rule};
+use super::{RUNS, Rounds, fast_reference, observed, plan, value_rule};
 use crate::findings::{Comparison, ExperimentFindings, findings};
-use crate::observation::Observation;
-use crate::session::{Fake, Rule, observe};
+use crate::session::{Fake, Rule};
 
 /// The values of the knob. The first is the default.
 const VALUES: usize = 7;
@@ -58,9 +57,9 @@ fn regret(rounds: u32, rule: fn(&ExperimentFindings) -> usize) -> Regret {
             better.iter().enumerate().map(|(value, better)| value_rule(value as i64, *better)).collect();
         // Far better than all values, so that it limits nothing.
         rules.extend([fast_reference(), fast_reference()]);
-        let mut fake = Fake::new(1e6, rules, Noise::SHARED_MACHINE, seed + 1_000_000);
+        let fake = Fake::new(1e6, rules, Noise::SHARED_MACHINE, seed + 1_000_000);
         let plan = plan(VALUES as i64, Rounds::Fixed(rounds), seed);
-        let seen: Vec<Observation> = plan.trials.iter().map(|t| observe(&mut fake, t).unwrap()).collect();
+        let seen = observed(&plan, fake);
         let found = findings(&plan, &seen).experiments.remove(0);
         let best = better.iter().copied().fold(0.0, f64::max);
         1.0 - better[rule(&found)] / best

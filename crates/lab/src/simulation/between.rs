@@ -6,11 +6,9 @@ use std::sync::OnceLock;
 use stats::{Noise, SplitMix64, Verdict};
 use systems::{Point, Value};
 
-use super::{Rounds, fast_reference, plan};
-use crate::compare::{Chosen, History, RunComparison, Selection, compare};
-use crate::findings::findings;
-use crate::observation::Observation;
-use crate::session::{Fake, Rule, observe};
+use super::{Rounds, chosen, fast_reference, plan};
+use crate::compare::{Chosen, History, RunComparison, compare};
+use crate::session::{Fake, Rule};
 
 /// The simulated pairs of runs of each case.
 const PAIRS: u64 = 600;
@@ -100,16 +98,8 @@ fn one_run(noise: Noise, spread: f64, seed: u64, occasions: &mut SplitMix64) -> 
         Rule { system, point, better: Some((spread * occasions.normal()).exp()), ..Rule::default() }
     };
     let rules = (0..2).map(of_value).chain([fast_reference()]).collect();
-    let plan = plan(2, Rounds::Fixed(ROUNDS), seed);
-    let mut fake = Fake::new(1e6, rules, noise, seed + 1_000_000);
-    let seen: Vec<Observation> = plan.trials.iter().map(|trial| observe(&mut fake, trial).unwrap()).collect();
-    Chosen {
-        name: seed.to_string(),
-        findings: findings(&plan, &seen),
-        environment: serde_json::Value::Null,
-        selection: Selection::default(),
-        identity: seed.to_string(),
-    }
+    let fake = Fake::new(1e6, rules, noise, seed + 1_000_000);
+    chosen(&plan(2, Rounds::Fixed(ROUNDS), seed), fake, seed)
 }
 
 /// The same run, in which value 1 is so many times as good.

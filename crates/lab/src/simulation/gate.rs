@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use stats::Noise;
 
-use super::{Rounds, plan, value_rule};
+use super::{Rounds, observed, plan, value_rule};
 use crate::condition::{Bound, Condition, Limited};
 use crate::findings::{Answer, compare_scenarios, findings};
 use crate::observation::{Observation, Timing};
@@ -156,8 +156,8 @@ fn what_a_run_asks_together_is_one_family() {
     plan.experiments.push(other);
     plan.grow(&[(1, 3)]);
     let noise = Noise { spread: 0.03, ..Noise::default() };
-    let mut fake = Fake::new(1e6, vec![value_rule(1, 0.8)], noise, 7);
-    let seen: Vec<Observation> = plan.trials.iter().map(|trial| observe(&mut fake, trial).unwrap()).collect();
+    let fake = Fake::new(1e6, vec![value_rule(1, 0.8)], noise, 7);
+    let seen = observed(&plan, fake);
     let p = |plan: &Plan| {
         compare_scenarios(plan, &seen).concat().iter().map(|c| c.p.unwrap()).collect::<Vec<_>>()
     };

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use stats::{Noise, Verdict};
 
-use super::select::{arm_rule, arms};
+use super::{arm_rule, arms};
 use crate::findings::compare_scenarios;
 use crate::observation::{Observation, Timing};
 use crate::plan::Plan;

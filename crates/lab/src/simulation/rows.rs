@@ -4,11 +4,10 @@ use std::sync::OnceLock;
 
 use stats::{Disturbances, Noise, SplitMix64};
 
-use super::{Rounds, plan, value_rule};
+use super::{arm_rule, arms, observed};
 use crate::findings::findings;
-use crate::observation::Observation;
-use crate::plan::{Base, Plan};
-use crate::session::{Fake, Rule, observe};
+use crate::plan::Plan;
+use crate::session::{Fake, Rule};
 
 /// The number of simulated runs for each line of the table.
 const RUNS: u64 = 1000;
@@ -34,20 +33,9 @@ pub(super) struct Held {
     pub of_hours: f64,
 }
 
-/// A run of a base and two other arms.
-fn of_arms(rounds: u32, seed: u64) -> Plan {
-    let mut plan = plan(3, Rounds::Fixed(0), seed);
-    let planned = &mut plan.experiments[0];
-    planned.scenarios.retain(|scenario| !scenario.is_reference());
-    let scenario = planned.scenarios[0].clone();
-    planned.setup.base = Some(Base { scenario, command: String::new() });
-    plan.grow(&[(0, rounds)]);
-    plan
-}
-
 /// Whether the interval of the base's figure holds each of these truths.
-fn holds<const N: usize>(plan: &Plan, mut fake: Fake, truths: [f64; N]) -> [bool; N] {
-    let seen: Vec<Observation> = plan.trials.iter().map(|trial| observe(&mut fake, trial).unwrap()).collect();
+fn holds<const N: usize>(plan: &Plan, fake: Fake, truths: [f64; N]) -> [bool; N] {
+    let seen = observed(plan, fake);
     let found = findings(plan, &seen).experiments.remove(0);
     let base = &found.estimates[0];
     assert!(base.scenario == found.setup.base.as_ref().unwrap().scenario);
@@ -57,7 +45,7 @@ fn holds<const N: usize>(plan: &Plan, mut fake: Fake, truths: [f64; N]) -> [bool
 
 /// What the arms are beside the base.
 fn others() -> Vec<Rule> {
-    vec![value_rule(1, 1.1), value_rule(2, 0.7)]
+    vec![arm_rule(1, 1.1), arm_rule(2, 0.7)]
 }
 
 fn simulate(drift: f64, rounds: u32) -> Held {
@@ -65,7 +53,7 @@ fn simulate(drift: f64, rounds: u32) -> Held {
     let share = 1.0 / RUNS as f64;
     for seed in 0..RUNS {
         let add = |to: &mut f64, when: bool| *to += if when { share } else { 0.0 };
-        let plan = of_arms(rounds, seed);
+        let plan = arms(3, rounds, seed);
         let mut rng = SplitMix64::new(seed + 7_000_000);
         let round = |round| Rule {
             rounds: Some(vec![round]),

@@ -4,14 +4,11 @@
 use std::sync::OnceLock;
 
 use stats::{Noise, SplitMix64};
-use systems::{Point, Workload};
 
 use super::search::{self, Surface};
-use super::{Rounds, fast_reference, plan, setup, value_rule};
+use super::{Rounds, arm_rule, arms, fast_reference, observed, plan, value_rule};
 use crate::findings::{Claim, Comparison, ExperimentFindings, Ratio, findings};
-use crate::observation::{Observation, Scenario};
-use crate::plan::{Base, Plan, Planned};
-use crate::session::{Fake, Rule, observe};
+use crate::session::{Fake, Rule};
 
 /// Each row has as many simulated runs as make so many sentences, but not more than this.
 const SENTENCES: u32 = 400;
@@ -94,28 +91,6 @@ pub(super) struct Chosen {
     pub held: f64,
 }
 
-/// A plan of arms, as `try` makes it. The first is the base.
-pub(super) fn arms(count: usize, rounds: u32, seed: u64) -> Plan {
-    let scenario =
-        |arm: usize| Scenario::new("e", name(arm), Workload::Requests, Point::new()).expect("work");
-    let scenarios: Vec<Scenario> = (0..count).map(scenario).collect();
-    let mut setup = setup(Vec::new());
-    setup.base = Some(Base { scenario: scenarios[0].clone(), command: String::new() });
-    let mut plan =
-        Plan::new(seed, vec![Planned { setup, scenarios, apply: Default::default(), search: None }]);
-    plan.grow(&[(0, rounds)]);
-    plan
-}
-
-fn name(arm: usize) -> String {
-    format!("arm{arm}")
-}
-
-/// Makes an arm so many times as good.
-pub(super) fn arm_rule(arm: usize, better: f64) -> Rule {
-    Rule { system: Some(name(arm)), better: Some(better), ..Rule::default() }
-}
-
 /// What the first sentence says is better. None if it does not say so.
 fn told(found: &ExperimentFindings) -> Option<&Comparison> {
     match found.claims.first()? {
@@ -142,12 +117,12 @@ fn simulate(choice: Choice, (rounds, noise, better): (u32, f64, f64)) -> Chosen 
         };
         let rules: Vec<Rule> = truths.iter().enumerate().map(rule).chain([fast_reference()]).collect();
         let noise = Noise { spread: noise, ..Noise::default() };
-        let mut fake = Fake::new(1e6, rules, noise, seed + 1_000_000);
+        let fake = Fake::new(1e6, rules, noise, seed + 1_000_000);
         let plan = match choice.is_of_arms() {
             true => arms(ARMS, rounds, seed),
             false => plan(truths.len() as i64, Rounds::Fixed(rounds), seed),
         };
-        let seen: Vec<Observation> = plan.trials.iter().map(|t| observe(&mut fake, t).unwrap()).collect();
+        let seen = observed(&plan, fake);
         let found = findings(&plan, &seen).experiments.remove(0);
         let Some(told) = told(&found) else { continue };
         let same = |c: &&Comparison| (c.scenario, c.against) == (told.scenario, told.against);

@@ -2,6 +2,7 @@
 
 use lab::compare::is_another_machine;
 use lab::findings;
+use lab::plan::Planned;
 use lab::store::{RunHeader, Store};
 
 use super::Run;
@@ -21,10 +22,13 @@ pub fn noise(run: &Run) -> Option<f64> {
     let planned = run.header.plan.experiments.first()?;
     let of_run = |id: i64| {
         let header = like(&run.store, id, &run.header)?;
+        let asks = |e: &Planned| e.workload == planned.workload && e.figures().any(|f| f == planned.figure);
+        // Observations take longer to read than a plan.
+        header.plan.experiments.iter().any(asks).then_some(())?;
         let observations = run.store.observations(id).ok()?;
         findings::noise(&header.plan, &observations, planned.workload, planned.figure)
     };
-    let earlier = (1..run.id).rev().take(MOST_RUNS);
+    let earlier = run.store.before(Some(run.id)).ok()?.into_iter().take(MOST_RUNS);
     stats::median(earlier.filter_map(of_run).take(ENOUGH))
 }
 
