@@ -24,14 +24,18 @@ fn node(home: &Home, name: &str, answer: &str, wait_ms: u32) -> String {
     format!("node {name} {{port}}")
 }
 
+/// Two servers whose timers set their speeds, one a tenth of the other's. What V8 compiles meanwhile does not change them.
+fn fast_and_slow(home: &Home) -> [String; 2] {
+    [node(home, "fast.js", "'ok'", 10), node(home, "slow.js", "'ok'", 100)]
+}
+
 #[test]
 fn the_slower_of_two_commands_is_found() {
     if !has("node") {
         return;
     }
     let home = Home::new();
-    let fast = node(&home, "fast.js", "'ok'", 0);
-    let slow = node(&home, "slow.js", "'ok'", 100);
+    let [fast, slow] = fast_and_slow(&home);
     let long = ["--rounds", "5", "-d", "500ms", "--warmup", "100ms", "--seed", "1"];
     let ended = home.run(["try", &slow, &fast].iter().copied().chain(long)).code(0);
     assert!(ended.stdout.contains("fast.js leads"), "{ended:#?}");
@@ -222,8 +226,7 @@ fn an_interrupted_comparison_goes_on_with_its_gate() {
         return;
     }
     let home = Home::new();
-    let fast = node(&home, "fast.js", "'ok'", 0);
-    let slow = node(&home, "slow.js", "'ok'", 100);
+    let [fast, slow] = fast_and_slow(&home);
     let words =
         ["try", &fast, &slow, "--fail-if", "rate<0.9", "--rounds", "5", "-d", "500ms", "--warmup", "50ms"];
     let mut begun = home.spawn(&words);

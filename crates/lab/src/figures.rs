@@ -61,7 +61,7 @@ pub(crate) fn resolution(figure: Figure, m: &Measurement) -> f64 {
 
 /// By how many whole operations a count of a closed loop may be off: one for each caller, or two standard deviations of as
 /// many that began apart. In runs of earlier versions they began together.
-pub(crate) fn callers_apart(m: &Measurement) -> f64 {
+fn callers_apart(m: &Measurement) -> f64 {
     let callers = m.concurrency as f64;
     if m.edges.is_some() { callers.min((2.0 * callers).sqrt()) } else { callers }
 }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use stats::{FEWEST_ROUNDS, LEVEL, Location, LogRatio, Verdict, median};
 
 use super::Estimate;
-use crate::figures::callers_apart;
 use crate::observation::{COMPILING, Measurement};
 
 /// Why a comparison is undecided for another reason than too few rounds.
@@ -77,20 +76,30 @@ impl Warmth {
 }
 
 /// By how much the logarithm of the speed changed from the first half of the windows to the second. None if the trials
-/// together do not show that it did: the interval of their mean, widened by what the halves' edges leave open, contains zero.
+/// together do not show that it did: the interval of their mean, widened by what whole answers leave open, contains zero.
 fn drift<'a>(trials: impl Iterator<Item = &'a Measurement> + Clone) -> Option<f64> {
     let changes = trials.clone().filter_map(|m| {
         let (first, second) = m.tenths.split_at(m.tenths.len() / 2);
         let count = |half: &[u64]| half.iter().sum::<u64>() as f64;
         Some((count(second) / count(first)).ln()).filter(|change| change.is_finite())
     });
-    // Each half may have one answer more or less of each caller.
-    let off = trials.map(|m| 4.0 * callers_apart(m) / (m.successes as f64).max(1.0));
+    let off = trials.map(whole_answers);
     let changes: Vec<f64> = changes.collect();
     let location = Location::of(&changes).filter(|_| changes.len() >= FEWEST_ROUNDS)?;
     // A comparison is of two scenarios, and a false alarm of either would withhold its verdict.
     let (low, high) = location.within(median(off).unwrap_or(0.0)).interval(LEVEL / 2.0);
     (low > 0.0 || high < 0.0).then_some(location.estimate)
+}
+
+/// By how much the logarithm of the speed may seem to change although it does not, because each half has whole answers.
+///
+/// Two halves hold as many answers of a caller whose answers take equally long, or one more or less. All callers may have the one
+/// more in the same half, and in each trial in the same: their answers keep the distances with which they began. A half of `n / 2`
+/// then has `c / 2` more and the other as many less, whose ratio is that of `n + c` and `n - c`. One answer more is allowed, because
+/// answers do not take exactly equally long.
+fn whole_answers(m: &Measurement) -> f64 {
+    let share = (m.concurrency as f64 + 1.0) / (m.successes as f64).max(1.0);
+    if share < 1.0 { 2.0 * share.atanh() } else { f64::INFINITY }
 }
 
 /// Whether what the interval says is withheld from the reader, and why.

@@ -119,6 +119,23 @@ fn a_speed_that_still_changes_withholds_the_verdict() {
 }
 
 #[test]
+fn answers_that_all_callers_have_in_the_same_half_are_no_drift() {
+    // Ten callers whose answers take 102 ms have three answers each in the first half of half a second and two in the second, in
+    // every trial; answers of 10 ms have one in fifty more.
+    let locked = |first: u64, second: u64| {
+        let mut tenths = vec![first / 5; 5];
+        tenths.extend([second / 5; 5]);
+        let n = first + second;
+        Measurement { concurrency: 10, edges: Some(0.0), tenths, ..measurement(n, 5e6 / n as f64) }
+    };
+    let e = found(0.1, |system, _| if system == "a" { locked(250, 240) } else { locked(30, 20) });
+    assert!(e.estimates.iter().all(|e| e.warmth.drift.is_none()), "{:?}", e.estimates);
+    // As much in one of many more answers is a change.
+    let e = found(0.1, |system, _| if system == "a" { locked(250, 240) } else { locked(3000, 2000) });
+    assert_eq!(e.estimates[1].warmth.drift, Some((2.0_f64 / 3.0).ln()));
+}
+
+#[test]
 fn what_makes_an_interval_wide_is_warned_of_though_the_verdict_is_decided() {
     let mut rng = SplitMix64::new(3);
     let mut outcome = |change: f64| {
