@@ -11,18 +11,20 @@ use crate::plan::Planned;
 /// with 79.6 % errors first.
 pub const RANKED_ERRORS: f64 = 0.01;
 
-/// A trial's figure in its unit. A time is None if no operation succeeded, and a percentile if too few did.
+/// A trial's figure in its unit. A time is None if no operation succeeded. A percentile may be one of few operations: whether all
+/// trials have enough is for the estimate to say.
 ///
 /// `ms_per_upload` is the trial's *mean* service time, because a percentile of a handful of uploads would be inexact.
 ///
-/// None if no operation ended in the window, because those under way may be about to end; and if the generator waited in
-/// vain for `100 Continue`, because that second is not the system's.
+/// None if no operation ended in the window, because those under way may be about to end; of a percentile, if none was given up
+/// either. None if the generator waited in vain for `100 Continue`, because that second is not the system's.
 pub(crate) fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Option<f64> {
-    if no_figure(m).is_some() {
+    let given_up = figure.percentile().is_some() && !m.response_us.unanswered.is_empty();
+    if no_figure(m).is_some() && !(given_up && m.no_continue == 0) {
         return None;
     }
     let rate = |units: f64| (m.elapsed_s > 0.0 && m.ended() > 0).then(|| units / m.elapsed_s);
-    let percentile = |p: f64| m.response_us.percentile(p).map(|us| us.value() as f64);
+    let percentile = || m.response_us.of_trial(figure.percentile()?).map(|us| us as f64);
     let counted = |of: fn(&KernelCounts, &WorkUnit) -> Option<f64>| {
         of(m.counted.as_ref()?, unit).map(|each| each * unit.size)
     };
@@ -32,8 +34,7 @@ pub(crate) fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Opt
         Figure::FramesPerS => rate(m.units as f64),
         Figure::RequestsPerS => rate(m.done()),
         Figure::MaxRate => m.max_rate.map(|found| found.per_s),
-        Figure::P50Us => percentile(50.0),
-        Figure::P99Us => percentile(99.0),
+        Figure::P50Us | Figure::P99Us => percentile(),
         Figure::CpuPerUnit => (m.worth(unit) > 0.0).then(|| m.system.cpu_s / m.worth(unit) * unit.size),
         Figure::CallsPerUnit => counted(|counts, unit| counts.calls()?.per_operation(unit)),
         Figure::InstructionsPerUnit => {

@@ -69,7 +69,7 @@ pub use tuned::{
     Advice, Because, Contribution, Failing, Favourite, Heat, Keeps, Kept, KnobEffect, LeftOpen, Together,
     Tried, Tuned,
 };
-pub use warning::{Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
+pub use warning::{APART, Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
 pub use withheld::{Warmth, Withheld};
 
 use crate::doubt::{Evidence, no_figure};
@@ -270,8 +270,8 @@ impl<'a> Compared<'a> {
         }
         self.claims = claim::claims(&self.results(), &self.effects);
         let Self { planned, estimates, rows, comparisons, claims, tuned, .. } = self;
-        let told = level::told(&planned.setup, estimates, claims, tuned.as_ref());
-        level::set(planned, rows, estimates, &told, &level::seen(comparisons));
+        let said = level::said(&planned.setup, estimates, claims, tuned.as_ref());
+        level::set(planned, rows, estimates, &said, &level::seen(comparisons));
     }
 
     fn findings(self, plan: &Plan) -> ExperimentFindings {

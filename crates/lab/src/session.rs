@@ -29,6 +29,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use bench::Bench;
 pub use clients::measurement_of_line;
+#[cfg(test)]
+pub(crate) use fake::tail;
 pub use fake::{Fake, MeasurementPatch, Rule};
 pub use first::values as first_values;
 pub use generator::{Driven, Elsewhere, Generator, Here, Serving, start_server};

@@ -12,6 +12,7 @@ mod document;
 mod estimators;
 mod few;
 mod gate;
+mod percentile;
 mod power;
 mod rows;
 pub(crate) mod search;

@@ -13,6 +13,7 @@ mod looks;
 mod noise;
 mod panel;
 mod percentile;
+mod pooled;
 mod rng;
 mod sample;
 mod student;
@@ -26,8 +27,9 @@ pub use looks::{Design, FEWEST_ROUNDS, LEVEL, LOOKS, LogRatio, USUAL_LOOKS};
 pub use noise::{Disturbances, Noise};
 pub use panel::{MANY, Panel, PanelRow};
 pub use percentile::{
-    Percentile, merge_buckets, percentile_of_buckets, percentile_with_ages, samples_needed,
+    Percentile, any_percentile, merge_buckets, percentile_of_buckets, percentile_with_ages, samples_needed,
 };
+pub use pooled::pooled_logs;
 pub use rng::{SplitMix64, shuffle};
 pub use sample::{NotASample, Sample, Spread, median, median_ratio};
 pub use verdict::{Verdict, outliers};

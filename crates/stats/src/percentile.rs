@@ -25,10 +25,12 @@ pub fn samples_needed(p: f64) -> Option<u64> {
 /// percent of all samples are not above it (nearest rank). None if there are too few samples ([`samples_needed`]).
 pub fn percentile_of_buckets(buckets: &[(u64, u64)], p: f64) -> Option<u64> {
     let total: u64 = buckets.iter().map(|(_, count)| count).sum();
-    if total < samples_needed(p)? {
-        return None;
-    }
-    let rank = rank(p, total);
+    if total < samples_needed(p)? { None } else { any_percentile(buckets, p) }
+}
+
+/// The same of however few samples, for what is judged together with others. None if there are none.
+pub fn any_percentile(buckets: &[(u64, u64)], p: f64) -> Option<u64> {
+    let rank = rank(p, buckets.iter().map(|(_, count)| count).sum());
     let mut seen = 0;
     buckets.iter().find_map(|&(value, count)| {
         seen += count;
@@ -80,8 +82,8 @@ pub fn percentile_with_ages(samples: &[(u64, u64)], ages: &[(u64, u64)], p: f64)
 }
 
 /// The nearest rank of percentile `p` among `total` samples, from 1.
-fn rank(p: f64, total: u64) -> u64 {
-    ((p / 100.0 * total as f64).ceil() as u64).clamp(1, total)
+pub(crate) fn rank(p: f64, total: u64) -> u64 {
+    ((p / 100.0 * total as f64).ceil() as u64).clamp(1, total.max(1))
 }
 
 /// Merges bucket lists into one in ascending order. Each value appears once, and its counts are summed.

@@ -69,9 +69,18 @@ impl Figure {
         matches!(self, Self::BytesPerS | Self::FramesPerS | Self::RequestsPerS | Self::MaxRate)
     }
 
+    /// Which percentile (0..100) of response times it is, if it is one.
+    pub fn percentile(self) -> Option<f64> {
+        match self {
+            Self::P50Us => Some(50.0),
+            Self::P99Us => Some(99.0),
+            _ => None,
+        }
+    }
+
     /// Whether the figure exists only in an open loop. In a closed loop no request is due while the server stalls.
     pub fn needs_rate(self) -> bool {
-        matches!(self, Self::P50Us | Self::P99Us)
+        self.percentile().is_some()
     }
 
     /// Whether the figure needs an objective, under which each trial searches the rate itself.

@@ -33,7 +33,8 @@ pub struct Estimate {
     #[serde(flatten)]
     pub warmth: Warmth,
     /// The experiment's figure in its unit: the geometric mean over trials, without those at the ends from seven on; moved so that the
-    /// ratios of figures are those of the claims and of `of_reference`. None if no trial has one.
+    /// ratios of figures are those of the claims and of `of_reference`. A percentile is one of all trials' answers together, moved
+    /// likewise. None if no trial has one, or if there are too few answers for a percentile.
     pub figure: Option<f64>,
     /// The 95 % confidence interval of the figure itself: of what this machine gave while the run lasted. What a round did to all
     /// scenarios is part of it, so it is wider than that of a comparison. None if there are fewer than three trials.
@@ -45,6 +46,10 @@ pub struct Estimate {
     pub resolution: f64,
     /// The figure of each round's trial.
     pub by_round: BTreeMap<u32, f64>,
+    /// Of a percentile, which is one of all trials' answers together: a number for each round's trial, so that their mean is the
+    /// logarithm of that percentile and their spread shows its error (`stats::pooled_logs`). Empty for other figures.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<u32, f64>,
     /// The speed as a share of the yardstick's ([`Setup::yardstick`]): the ratio of the two figures. 1 is as fast. None if they share
     /// no round.
     pub of_reference: Option<f64>,
@@ -270,11 +275,15 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
         failed,
         warmth: Warmth::default(),
         // `level` sets the figure of those that are above zero, its interval and the share.
-        figure: sample.as_ref().map(Sample::median),
+        figure: match figure.percentile() {
+            Some(p) => together(|m| &m.response_us).percentile(p).map(|us| us.value() as f64),
+            None => sample.as_ref().map(Sample::median),
+        },
         interval: None,
         spread: sample.as_ref().and_then(Sample::spread),
         resolution: resolution_of(figure, scenario, trials),
         by_round: trials.iter().filter_map(|(round, m)| Some((*round, figure_of(m)?))).collect(),
+        parts: figure.percentile().map(|p| parts(trials, p)).unwrap_or_default(),
         of_reference: None,
         cpu_s_per_unit: median_ratio(all().map(|m| (m.system.cpu_s, m.worth(unit)))),
         cpu_share: median(all().filter(|m| m.elapsed_s > 0.0).map(|m| m.system.cpu_s / m.elapsed_s)),
@@ -309,6 +318,13 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
         doubts: shared_doubts(figure, scenario, trials),
         detail: Detail::of(all(), &response),
     }
+}
+
+/// See [`Estimate::parts`]. Trials in which nothing was due have none.
+fn parts(trials: &ByRound, p: f64) -> BTreeMap<u32, f64> {
+    let samples = trials.iter().map(|(round, m)| (*round, m.response_us.samples()));
+    let (rounds, samples): (Vec<u32>, Vec<_>) = samples.filter(|(_, samples)| !samples.is_empty()).unzip();
+    rounds.into_iter().zip(stats::pooled_logs(&samples, p).unwrap_or_default()).collect()
 }
 
 /// Failed operations of all trials, by class.

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use stats::Percentile;
 use systems::work::WorkUnit;
 
 use super::{Claim, Compared, Comparison, Estimate, Ratio, Rows, Tuned};
@@ -61,7 +62,7 @@ fn around(figure: Option<f64>, interval: Option<(f64, f64)>) -> Option<(f64, f64
 }
 
 /// The pairs whose ratios are told: those of the claims in their order, of a search the advised setting beside the default.
-pub(super) fn told(
+pub(super) fn said(
     setup: &Setup,
     estimates: &[Estimate],
     claims: &[Claim],
@@ -122,13 +123,22 @@ impl Estimate {
             Figure::CallsPerUnit => self.work.calls_per_unit = Some(value / unit.size),
             Figure::InstructionsPerUnit => self.work.instructions_per_unit = Some(value / unit.size),
             Figure::MemoryBytes => self.peak_memory_bytes = Some(value.round() as u64),
+            Figure::P50Us => self.p50_us = told(self.p50_us, value),
+            Figure::P99Us => self.p99_us = told(self.p99_us, value),
             Figure::MsPerUpload
             | Figure::BytesPerS
             | Figure::FramesPerS
             | Figure::RequestsPerS
-            | Figure::MaxRate
-            | Figure::P50Us
-            | Figure::P99Us => {}
+            | Figure::MaxRate => {}
         }
     }
+}
+
+/// A percentile of another table, as its own sentence has it. A lower bound stays one.
+fn told(known: Option<Percentile>, us: f64) -> Option<Percentile> {
+    let us = us.round() as u64;
+    Some(match known? {
+        Percentile::Exactly(_) => Percentile::Exactly(us),
+        Percentile::AtLeast { .. } => Percentile::AtLeast { at_least: us },
+    })
 }

@@ -38,9 +38,9 @@ pub enum Missing {
     Doubted(Evidence),
     /// The figure is a percentile, and the trials have too few answers for it.
     TooFewAnswers {
-        /// How many answers a trial needs.
+        /// How many answers all trials need together.
         needed: u64,
-        /// How many a trial had, on average.
+        /// How many they had.
         had: u64,
         /// How many seconds a trial must last to have enough.
         longer_s: f64,
@@ -60,7 +60,6 @@ impl Estimate {
         let most = self.errors.iter().max_by_key(|(_, count)| **count);
         let class = most.map(|(class, _)| class.clone());
         let doubt = self.doubts.iter().find(|(doubt, _)| self.is_barred_by(**doubt));
-        let trials = u64::from(self.trials);
         let percentile = match setup.figure {
             Figure::P50Us => stats::samples_needed(50.0),
             Figure::P99Us => stats::samples_needed(99.0),
@@ -79,7 +78,7 @@ impl Estimate {
             _ if self.counts_agree == Some(false) => Missing::CountsDisagree,
             (Some((_, evidence)), _) => Missing::Doubted(evidence.clone()),
             (None, Some(needed)) if self.figure.is_none() => {
-                let had = self.successes / trials.max(1);
+                let had = self.successes;
                 let longer_s = setup.timing.measure_s * SPARE * needed as f64 / had.max(1) as f64;
                 Missing::TooFewAnswers { needed, had, longer_s }
             }

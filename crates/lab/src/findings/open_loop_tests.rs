@@ -69,15 +69,44 @@ fn claims_say_which_server_keeps_its_p99_at_which_rate() {
 }
 
 #[test]
-fn each_trial_needs_enough_operations_for_its_p99() {
+fn all_trials_together_need_enough_operations_for_a_p99() {
     let figure_and_warning = |operations: u64| {
         let e = found(Figure::P99Us, |_, _| measurement(operations, 200.0));
         let figures: Vec<bool> = e.estimates.iter().map(|e| e.figure.is_some()).collect();
         assert!(figures.iter().all(|figure| *figure == figures[0]));
         (figures[0], e.warnings.iter().any(|warning| warning.code == Code::PercentileUnsupported))
     };
-    // Three trials of 999 operations are enough for the column, but not for the figure.
-    assert_eq!((figure_and_warning(999), figure_and_warning(1000)), ((false, true), (true, false)));
+    // There are three trials.
+    assert_eq!((figure_and_warning(333), figure_and_warning(334)), ((false, true), (true, false)));
+}
+
+/// One trial of three answers hardly anything: what was due and not answered waited for a second.
+#[test]
+fn a_trial_without_answers_is_slow_and_not_unknown() {
+    let rates = int(&[1000]);
+    let axes: Axes = &[("rate", Kind::Integer, &rates)];
+    let plan = plan_of(Workload::Requests, Figure::P99Us, &["a"], axes);
+    let found = |answered: u64| {
+        let observations = observe(&plan, |t| {
+            let mut m = answers(1000, 300);
+            if answered < 2000 && t.round == 1 && t.scenario.system == "a" {
+                m.response_us.buckets = vec![(200, answered)];
+                m.response_us.unanswered = vec![(1_000_000, 2000 - answered)];
+                m.successes = answered;
+            }
+            measured(m)
+        });
+        one(findings(&plan, &observations))
+    };
+    for answered in [0, 500] {
+        let e = found(answered);
+        let a = &e.estimates[0];
+        assert_eq!((a.by_round.len(), a.by_round.get(&1)), (3, Some(&1e6)), "{answered}");
+        assert_eq!((a.figure, a.p99_us.map(|p99| p99.is_lower_bound())), (Some(1e6), Some(true)));
+        assert!(e.warnings.iter().any(|warning| warning.code == Code::FewTrialsDecide), "{:?}", e.warnings);
+    }
+    let usual = found(2000);
+    assert!(usual.warnings.iter().all(|warning| warning.code != Code::FewTrialsDecide));
 }
 
 #[test]

@@ -11,6 +11,9 @@ use crate::experiment::Figure;
 /// estimates.
 pub struct Rows {
     panel: Panel,
+    /// Of a percentile: the parts that trials have in that of all answers together. What is said of it then holds by these and by the
+    /// trials' own percentiles, because the error of the first is little known where few trials decide it.
+    pooled: Option<Panel>,
     design: Design,
     figure: Figure,
 }
@@ -30,7 +33,14 @@ impl Rows {
         };
         let own = estimates.iter().map(|e| row(&e.by_round, !e.is_reference(), e.bound()));
         let panel = Panel::new(own.chain(twin.map(|by_round| row(by_round, false, 0.0))).collect());
-        Self { panel, design, figure }
+        let part = |e: &Estimate| PanelRow {
+            by_round: e.parts.iter().map(|(round, log)| (*round, sign * log)).collect(),
+            system: !e.is_reference(),
+            bound: e.bound(),
+        };
+        let has_parts = estimates.iter().any(|e| !e.parts.is_empty());
+        let pooled = has_parts.then(|| Panel::of_parts(estimates.iter().map(part).collect()));
+        Self { panel, pooled, design, figure }
     }
 
     /// Takes the figures of an experiment's findings. They do not contain the twin's.
@@ -40,7 +50,9 @@ impl Rows {
 
     /// Compares two rows, less what is expected. None if they share too few rounds.
     pub fn compare(&self, a: usize, b: usize, expected: f64) -> Option<LogRatio> {
-        self.design.compare(&self.panel, a, b, expected)
+        let own = self.design.compare(&self.panel, a, b, expected)?;
+        let Some(pooled) = &self.pooled else { return Some(own) };
+        Some(both(own, self.design.compare(pooled, a, b, expected)?))
     }
 
     /// How many times better row `a` is than row `b`, with an interval that holds together with those of `several` ratios.
@@ -52,8 +64,13 @@ impl Rows {
 
     /// The logarithm of how many times better row `a` is than row `b`. None if they share too few rounds.
     pub fn ratio(&self, a: usize, b: usize) -> Option<Location> {
-        let rounds = self.panel.shared_rounds(a, b);
-        self.panel.difference(a, b, &rounds).filter(|_| rounds.len() >= FEWEST_ROUNDS)
+        let of = |panel: &Panel| {
+            let rounds = panel.shared_rounds(a, b);
+            panel.difference(a, b, &rounds).filter(|_| rounds.len() >= FEWEST_ROUNDS)
+        };
+        let own = of(&self.panel)?;
+        let Some(pooled) = &self.pooled else { return Some(own) };
+        Some(wider(own, of(pooled)?))
     }
 
     /// The level of one of `several` intervals that hold together, from as many rounds as the location has.
@@ -68,30 +85,62 @@ impl Rows {
         rows: usize,
         pairs: impl IntoIterator<Item = (usize, usize, f64)>,
     ) -> Vec<Option<f64>> {
-        let own: Vec<Option<Middle>> = (0..rows).map(|row| self.panel.middle(row)).collect();
+        let own: Vec<Option<Middle>> = (0..rows).map(|row| self.shown().middle(row)).collect();
         levels(&own, pairs).into_iter().map(|level| Some(self.in_its_unit(level?, level?).0)).collect()
     }
 
     /// The logarithm of how many times better row `a` is than row `b` in the rounds that both have, however few. None if they share none.
     pub fn gap(&self, a: usize, b: usize) -> Option<f64> {
-        self.panel.gap(a, b)
+        self.shown().gap(a, b)
+    }
+
+    /// The numbers whose means are shown.
+    fn shown(&self) -> &Panel {
+        self.pooled.as_ref().unwrap_or(&self.panel)
     }
 
     /// The 95 % interval of a row's figure: of what this machine gave in the rounds. None if it has too few rounds.
     pub fn interval(&self, row: usize) -> Option<(f64, f64)> {
-        let mean = self.panel.mean(row, &self.panel.shared_rounds(row, row));
-        let (low, high) = mean.filter(|mean| mean.n >= FEWEST_ROUNDS)?.interval(LEVEL);
+        let of = |panel: &Panel| {
+            let mean = panel.mean(row, &panel.shared_rounds(row, row));
+            Some(mean.filter(|mean| mean.n >= FEWEST_ROUNDS)?.interval(LEVEL))
+        };
+        let (mut low, mut high) = of(&self.panel)?;
+        if let Some(pooled) = &self.pooled {
+            let pooled = of(pooled)?;
+            (low, high) = (low.min(pooled.0), high.max(pooled.1));
+        }
         Some(self.in_its_unit(low, high))
     }
 
     /// How many times better than `expected` a row's figure is, as logarithms of which higher is better. Holds at all looks
     /// together. None if the row has too few rounds.
     pub fn mean(&self, row: usize, expected: f64) -> Option<LogRatio> {
-        self.design.mean(&self.panel, row, expected)
+        let own = self.design.mean(&self.panel, row, expected)?;
+        let Some(pooled) = &self.pooled else { return Some(own) };
+        Some(both(own, self.design.mean(pooled, row, expected)?))
     }
 
     /// An interval of a row's figure, from logarithms of which higher is better.
     pub fn in_its_unit(&self, low: f64, high: f64) -> (f64, f64) {
         if self.figure.more_is_better() { (low.exp(), high.exp()) } else { ((-high).exp(), (-low).exp()) }
     }
+}
+
+/// What holds of a percentile by the trials' own and by that of all answers together, which is the one that is shown: all that either
+/// leaves open, and no more certainty than either has.
+fn both(own: LogRatio, pooled: LogRatio) -> LogRatio {
+    LogRatio {
+        location: wider(own.location, pooled.location),
+        low: own.low.min(pooled.low),
+        high: own.high.max(pooled.high),
+        p: own.p.max(pooled.p),
+        ..pooled
+    }
+}
+
+/// The percentile of all answers together, with the larger of both errors.
+fn wider(own: Location, pooled: Location) -> Location {
+    let half = |location: &Location| location.interval(LEVEL).1 - location.estimate;
+    if half(&own) > half(&pooled) { Location { estimate: pooled.estimate, ..own } } else { pooled }
 }

@@ -19,6 +19,9 @@ pub const FEWEST_TRIALS: u32 = 3;
 /// Trials are unsteady if their range exceeds this share of the median.
 pub const UNSTEADY: f64 = 0.3;
 
+/// How far a percentile of all answers together may be from that of the usual trial: a factor.
+pub const APART: f64 = 1.5;
+
 /// The kind of a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -35,6 +38,8 @@ pub enum Code {
     CountsDisagree,
     /// The figures of a scenario's trials differ by more than 30 %.
     Unsteady,
+    /// The percentile that is the figure is far from that of the usual trial: few trials decide it.
+    FewTrialsDecide,
     /// There are too few operations for a percentile that the table shows.
     PercentileUnsupported,
     /// The speed still changed inside the windows, and how far it has to go widens the intervals.
@@ -167,13 +172,20 @@ const RULES: &[Rule] = &[
     (Code::SpeedChanges, |e| e.warmth.to_go > 0.0),
     (Code::HeldBack, is_held_back),
     (Code::Unsteady, |e| e.spread.is_some_and(|s| s.range > UNSTEADY)),
-    // A p99 as the experiment's figure needs enough operations in each trial, not only in all trials together.
+    (Code::FewTrialsDecide, few_trials_decide),
     (Code::PercentileUnsupported, |e| {
         e.scenario.workload().about().short_exchanges
             && e.successes > 0
             && (e.p99_us.is_none() || e.figure.is_none())
     }),
 ];
+
+/// Whether the percentile of all answers is not that of the usual trial.
+fn few_trials_decide(e: &Estimate) -> bool {
+    let usual = stats::median(e.by_round.values().copied());
+    let both = e.figure.zip(usual).filter(|_| !e.parts.is_empty());
+    both.is_some_and(|(all, usual)| (all / usual).max(usual / all) >= APART)
+}
 
 /// The first failure of each class, so that a reader of the counts learns a cause.
 fn first_failures(planned: &Planned, observations: &[&Observation]) -> Vec<FirstFailure> {

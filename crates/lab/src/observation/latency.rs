@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Deserializer, Serialize};
-use stats::{Percentile, merge_buckets, percentile_with_ages};
+use stats::{Percentile, any_percentile, merge_buckets, percentile_with_ages};
 
 /// A latency distribution in microseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -52,6 +52,17 @@ impl Latency {
     /// Percentile `p` (0..100) in microseconds. None if there are too few operations.
     pub fn percentile(&self, p: f64) -> Option<Percentile> {
         percentile_with_ages(&self.buckets, &self.unanswered, p)
+    }
+
+    /// Percentile `p` (0..100) of a trial in microseconds, of however few operations. Those that were not answered count with their
+    /// ages: a trial whose answers did not come is slow, and not unknown. None if nothing was due.
+    pub fn of_trial(&self, p: f64) -> Option<u64> {
+        any_percentile(&self.samples(), p)
+    }
+
+    /// The samples, and the ages as if they were samples, as `(microseconds, count)`, ascending.
+    pub fn samples(&self) -> Vec<(u64, u64)> {
+        merge_buckets([self.buckets.as_slice(), self.unanswered.as_slice()])
     }
 
     /// Converts back to a histogram of nanoseconds with three significant digits, each age as if it were a time.

@@ -174,7 +174,7 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
     // The number of operations is whole, and the length of the window makes the rate exact.
     let (count, elapsed_s, us) = match kind {
         Figure::MsPerUpload => ((window * 1e3 / figure).round().max(1.0), window, figure * 1e3),
-        Figure::P99Us => (ENOUGH, window, figure),
+        Figure::P50Us | Figure::P99Us => (ENOUGH, window, figure),
         _ => {
             let count = (figure * window).round().max(1.0);
             (count, count / figure, 1e6 / figure)
@@ -182,7 +182,10 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
     };
     let n = count as u64;
     let buckets = vec![(us.round().max(1.0) as u64, n)];
-    let latency = Latency { count: n, min: us, mean: us, max: us, buckets, ..Latency::default() };
+    let latency = match kind.percentile() {
+        Some(p) => Latency::from_buckets(tail(p, figure)),
+        None => Latency { count: n, min: us, mean: us, max: us, buckets, ..Latency::default() },
+    };
     Measurement {
         elapsed_s,
         attempts: n.saturating_add(1),
@@ -217,6 +220,17 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
         }),
         ..Measurement::default()
     }
+}
+
+/// [`ENOUGH`] times with an exponential distribution, of which this percentile is so many microseconds.
+pub(crate) fn tail(p: f64, us: f64) -> Vec<(u64, u64)> {
+    const EACH: f64 = 10.0;
+    let last = ENOUGH / EACH;
+    let time = |bucket: f64| -(1.0 - (bucket - 0.5) / last).ln();
+    let of_percentile = time((p / 100.0 * last).ceil());
+    let buckets = (1..=last as u32).map(|bucket| us * time(f64::from(bucket)) / of_percentile);
+    let buckets: Vec<(u64, u64)> = buckets.map(|us| (us.round().max(1.0) as u64, EACH as u64)).collect();
+    stats::merge_buckets([buckets.as_slice()])
 }
 
 /// Memory that grows by a tenth to its peak, sampled in the middle of each quarter of the window.

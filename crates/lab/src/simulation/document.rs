@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use stats::{LOOKS, USUAL_LOOKS};
 
 use super::{
-    Rounds, Shares, advice, between, estimators, few, gate, power, rows, search, select, simulate, ways,
+    Rounds, Shares, advice, between, estimators, few, gate, percentile, power, rows, search, select, simulate, ways,
 };
 
 /// The lines before and after the tables.
@@ -27,6 +27,9 @@ const POWER_MARKS: [&str; 2] = ["<!-- power: begin -->\n", "<!-- power: end -->\
 
 /// The lines before and after the tables of what sentences choose.
 const SELECT_MARKS: [&str; 2] = ["<!-- chosen: begin -->\n", "<!-- chosen: end -->\n"];
+
+/// The lines before and after the table of percentiles.
+const PERCENTILE_MARKS: [&str; 2] = ["<!-- percentiles: begin -->\n", "<!-- percentiles: end -->\n"];
 
 /// The lines before and after the table of the searches.
 const SEARCH_MARKS: [&str; 2] = ["<!-- searched: begin -->\n", "<!-- searched: end -->\n"];
@@ -195,6 +198,23 @@ fn selections() -> String {
     out
 }
 
+/// How often a p99 is called different, and how often its interval holds.
+fn percentiles() -> String {
+    let mut out = String::from(
+        "| truth | windows | rounds | called different | called no different | the interval holds the long run |\n\
+         |---|---:|---:|---:|---:|---:|\n",
+    );
+    for (case, found) in percentile::CASES.iter().zip(percentile::found()) {
+        let [different, same, held] = [found.different, found.no_difference, found.held].map(percent);
+        let _ = writeln!(
+            out,
+            "| {} | {} s | {} | {different} | {same} | {held} |",
+            case.truth, case.window_s, case.rounds
+        );
+    }
+    out
+}
+
 /// What few rounds find and how often they are wrong, and what following the advice costs.
 fn few_rounds() -> String {
     let mut out = String::from(
@@ -336,4 +356,10 @@ fn the_document_shows_what_sentences_choose() {
 #[ignore = "simulates for long; `make test` runs it"]
 fn the_document_shows_the_power() {
     write_or_compare(POWER_MARKS, &powers());
+}
+
+#[test]
+#[ignore = "simulates for long; `make test` runs it"]
+fn the_document_shows_the_simulated_percentiles() {
+    write_or_compare(PERCENTILE_MARKS, &percentiles());
 }

@@ -10,7 +10,7 @@ use stats::LEVEL;
 use super::caption::{Caption, Captioned};
 use super::tuned;
 use super::verdicts::{comparisons, effects};
-use crate::number::{chosen_percent, several};
+use crate::number::{chosen_percent, seconds, several};
 
 /// All tables of an experiment: those of the figures, the published shape first, then effects and comparisons.
 pub(crate) fn tables(e: &ExperimentFindings) -> Vec<Captioned> {
@@ -102,20 +102,42 @@ fn means(e: &ExperimentFindings) -> String {
         Figure::BytesPerS => "of verified payload bytes a second",
         Figure::FramesPerS => "of frames a second, verified by the receiver's count",
         Figure::RequestsPerS => "of verified answers a second",
-        Figure::P50Us => "of each trial's median of response times, from when a request was due",
         Figure::CpuPerUnit => "of the system's CPU time for each unit of work",
         Figure::CallsPerUnit => "of the system's calls of the kernel for each unit of work",
         Figure::InstructionsPerUnit => "of the system's instructions for each unit of work",
         Figure::MemoryBytes => "of the largest proportional set size in each trial",
-        Figure::P99Us => "of each trial's 99th percentile of response times, from when a request was due",
+        Figure::P50Us => return percentiles(e, "median"),
+        Figure::P99Us => return percentiles(e, "99th percentile"),
     };
-    let rounds = match &e.tuned {
+    format!("Means over {} {what}, {}.", rounds(e), with_interval())
+}
+
+fn rounds(e: &ExperimentFindings) -> String {
+    match &e.tuned {
         Some(_) => "the rounds of each setting,".to_owned(),
         None => several(e.rounds.into(), "round"),
-    };
+    }
+}
+
+fn with_interval() -> String {
+    format!("with the {} interval of this machine and hour", chosen_percent(1.0 - LEVEL))
+}
+
+/// What the numbers are if they are percentiles, and what the windows are too short to show.
+fn percentiles(e: &ExperimentFindings, which: &str) -> String {
+    /// Of what comes this many times in a given time on average, one in twenty such times sees nothing.
+    const ON_AVERAGE: f64 = 3.0;
+    let seen_s = f64::from(e.rounds) * e.timing.measure_s;
+    let unseen = format!(
+        " The windows of a row last {} together: a stall that comes less often than every {} may not be in them.",
+        seconds(seen_s),
+        seconds(seen_s / ON_AVERAGE)
+    );
+    let unseen = if e.tuned.is_some() { "" } else { &unseen };
     format!(
-        "Means over {rounds} {what}, with the {} interval of this machine and hour.",
-        chosen_percent(1.0 - LEVEL)
+        "The {which} of the response times of all answers in {}, from when a request was due, {}.{unseen}",
+        rounds(e).trim_end_matches(','),
+        with_interval()
     )
 }
 

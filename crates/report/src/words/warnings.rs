@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use lab::doubt::{Doubt, Evidence};
 use lab::findings::{
-    Code, ExperimentFindings, FEWEST_TRIALS, FirstFailure, Outlier, Seen, UNSTEADY, Warning, WithoutFigure,
+    APART, Code, ExperimentFindings, FEWEST_TRIALS, FirstFailure, Outlier, Seen, UNSTEADY, Warning,
+    WithoutFigure,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use super::doubts::{self, evidence};
 use super::options::Asked;
 use super::per_connection;
-use crate::number::{chosen_percent, times};
+use crate::number::{chosen_percent, tenths, times};
 
 /// A warning in words.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
@@ -69,6 +70,10 @@ fn what(code: Code) -> String {
         Code::Unsteady => {
             format!("trials lie more than {} of their median apart", chosen_percent(UNSTEADY))
         }
+        Code::FewTrialsDecide => format!(
+            "the percentile of all answers is {} times that of the usual trial, or more: few trials decide it",
+            tenths(APART)
+        ),
         Code::PercentileUnsupported => "too few operations for p99 (it needs 1000)".to_owned(),
         Code::Incomplete | Code::UnequalWork | Code::Trial(_) => "something is doubtful".to_owned(),
     }
@@ -94,6 +99,10 @@ pub(super) fn remedy(code: Code, asked: Asked) -> &'static str {
         Code::Unsteady => asked.either(
             "stop other work on the machine (`narrows doctor`), a longer window (-d), more --rounds",
             "stop other work on the machine (`narrows doctor`), a longer measure_s, more --rounds",
+        ),
+        Code::FewTrialsDecide => asked.either(
+            "a longer window (-d) or more --rounds, until each window or many of them contain what is slow",
+            "a longer measure_s or more --rounds, until each window or many of them contain what is slow",
         ),
         Code::PercentileUnsupported => {
             asked.either("a longer window (-d), or more --rounds", "a longer measure_s, or more --rounds")
