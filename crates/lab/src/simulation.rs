@@ -14,9 +14,11 @@ mod few;
 mod gate;
 mod percentile;
 mod power;
+mod rivals;
 mod rows;
 pub(crate) mod search;
 mod select;
+mod surface;
 
 use std::sync::OnceLock;
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::words::{Advice, Asked, Caption, advice, caption, caption_beside, headlines};
 
 /// The schema version of a report.
-pub const SCHEMA: u32 = 8;
+pub const SCHEMA: u32 = 9;
 /// The schema version of a comparison.
 pub const COMPARISON_SCHEMA: u32 = 4;
 

@@ -186,10 +186,22 @@ impl<'a> Race<'a> {
         let may =
             |of: &Standing| of.expected(cell) + if errors == 0.0 { 0.0 } else { errors * of.error(cell) };
         let changed = self.lattice.changed(cell).len() as f64;
-        let missing = self.limits.iter().map(|limit| (-may(limit)).max(0.0));
-        let lost: f64 =
-            missing.map(|missing| if missing > 0.0 { BROKEN * (1.0 + missing) } else { 0.0 }).sum();
-        may(&self.standing) - PER_KNOB * self.terms.threshold * changed - lost
+        may(&self.standing) - PER_KNOB * self.terms.threshold * changed - self.lost(may)
+    }
+
+    /// What a setting loses because it breaks limits, if the room below each is this.
+    fn lost(&self, room: impl Fn(&Standing) -> f64) -> f64 {
+        let missing = self.limits.iter().map(|limit| (-room(limit)).max(0.0));
+        missing.map(|missing| if missing > 0.0 { BROKEN * (1.0 + missing) } else { 0.0 }).sum()
+    }
+
+    /// How much better than `advised` another setting may be, as a logarithm: what the race expects, and so many standard errors
+    /// of both, of which nothing is taken for known.
+    pub fn hope(&self, cell: &Cell, advised: &Cell, errors: f64) -> f64 {
+        let standing = &self.standing;
+        let unsure = standing.unsure(cell).hypot(standing.unsure(advised));
+        let lost = self.lost(|limit| limit.expected(cell) + errors * limit.error(cell));
+        standing.expected(cell) - standing.expected(advised) + errors * unsure - lost
     }
 
     /// Whether a setting keeps the limits with some certainty.
@@ -279,15 +291,25 @@ impl<'a> Race<'a> {
 
     /// The settings that may well be better than the best.
     fn rivals(&self, best: &Cell) -> Vec<Cell> {
-        let mut cells = self.better_by(best, HOPE, 0.0);
+        let mut cells = self.better_by(best, HOPE);
         self.rank(&mut cells, |cell| self.worth_with(cell, HOPE));
         cells.truncate(RIVALS);
         cells
     }
 
-    /// The settings that are better than the best by more than `margin`, if they are so many standard errors better than
-    /// expected. A setting that failed is not among them.
-    pub fn better_by(&self, best: &Cell, errors: f64, margin: f64) -> Vec<Cell> {
+    /// The settings that are better than the best, if they are so many standard errors better than expected. A setting that failed
+    /// is not among them.
+    fn better_by(&self, best: &Cell, errors: f64) -> Vec<Cell> {
+        let bar = self.worth(best);
+        let mut cells = self.others(best);
+        cells.retain(|cell| *cell != self.lattice.default && !self.is_hopeless(cell));
+        cells.retain(|cell| self.worth_with(cell, errors) > bar);
+        cells
+    }
+
+    /// The settings beside which one is judged: all that have not failed, or those that ran or are beside it in a space that is too
+    /// large.
+    pub fn others(&self, best: &Cell) -> Vec<Cell> {
         let whole = self.lattice.size() <= SEEN;
         let tried = self.standing.tried();
         let mut cells = if whole { self.lattice.all() } else { self.lattice.neighbours(best, &tried) };
@@ -296,12 +318,9 @@ impl<'a> Race<'a> {
             cells.sort();
             cells.dedup();
         }
-        let bar = self.worth(best) + margin;
-        let failed = |cell: &Cell| {
-            self.standing.trials(cell) == 0 && self.steps.iter().any(|step| step.cells.contains(cell))
-        };
-        cells.retain(|cell| cell != best && *cell != self.lattice.default);
-        cells.retain(|cell| !self.is_hopeless(cell) && self.worth_with(cell, errors) > bar && !failed(cell));
+        let ran: BTreeSet<&Cell> = self.steps.iter().flat_map(|step| &step.cells).collect();
+        let failed = |cell: &Cell| self.standing.trials(cell) == 0 && ran.contains(cell);
+        cells.retain(|cell| cell != best && !failed(cell));
         cells
     }
 
@@ -323,11 +342,33 @@ impl<'a> Race<'a> {
         let Some(winner) = self.winner() else { return Vec::new() };
         let mut cells = vec![winner.clone()];
         let changed = self.lattice.changed(&winner);
-        if changed.len() > 1 && self.is_sure(&winner, self.left() / (changed.len() + 2)) {
-            cells.extend(changed.into_iter().map(|knob| self.lattice.set_back(&winner, knob)));
+        let without = changed.iter().map(|knob| self.lattice.set_back(&winner, *knob));
+        let without: Vec<Cell> = without.filter(|_| changed.len() > 1).collect();
+        let more = [without.iter().cloned().chain(self.simpler(&winner)).collect(), without];
+        if let Some(more) =
+            more.into_iter().find(|more| self.is_sure(&winner, self.left() / (more.len() + 2)))
+        {
+            cells.extend(more);
         }
         let rounds = (self.left() / (cells.len() + 1)).clamp(FEWEST_PROOFS, MOST_PROOFS);
         vec![self.step(Stage::Proof, heat, cells); rounds]
+    }
+
+    /// The winner with more and more knobs set back to their defaults, down to the last: first the one that seems to contribute
+    /// least. With one knob set back it is among the settings that show what each contributes.
+    fn simpler(&self, winner: &Cell) -> Vec<Cell> {
+        let mut chain = vec![winner.clone()];
+        while let Some(last) = chain.last() {
+            let changed = self.lattice.changed(last);
+            let mut backs: Vec<Cell> =
+                changed.iter().map(|knob| self.lattice.set_back(last, *knob)).collect();
+            self.rank(&mut backs, |cell| self.standing.expected(cell));
+            match backs.into_iter().next() {
+                Some(back) if changed.len() > 1 => chain.push(back),
+                _ => break,
+            }
+        }
+        chain.into_iter().skip(2).collect()
     }
 
     /// The best of the settings other than the default, if possible one that keeps the limits with some certainty.

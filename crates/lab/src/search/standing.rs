@@ -245,6 +245,13 @@ impl Standing {
         (1.0 / (self.trials(cell) as f64 / self.noise.powi(2) + 1.0 / (self.special.variance + pairs))).sqrt()
     }
 
+    /// How far the expected logarithm of a cell is off, if what its knobs do alone is not taken for known either.
+    pub fn unsure(&self, cell: &Cell) -> f64 {
+        let parts = self.factors.iter().zip(&self.effects);
+        let all: f64 = parts.map(|(factor, part)| part.unsure[factor.level(cell)]).sum();
+        (1.0 / (self.trials(cell) as f64 / self.noise.powi(2) + 1.0 / (self.special.variance + all))).sqrt()
+    }
+
     /// What a value of a knob does by itself, as a logarithm.
     pub fn alone(&self, knob: usize, value: usize) -> f64 {
         self.effects[knob].effects[value]

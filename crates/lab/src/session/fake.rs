@@ -119,6 +119,12 @@ impl Fake {
         Ok(fake)
     }
 
+    /// Replaces all rules by one.
+    #[cfg(test)]
+    pub(crate) fn rule(&mut self, rule: Rule) {
+        self.rules = vec![rule];
+    }
+
     /// Replaces the figure that systems have without rules and noise.
     pub fn with_figure(mut self, figure: f64) -> Self {
         self.figure = figure;

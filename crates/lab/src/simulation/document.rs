@@ -7,8 +7,10 @@ use std::sync::Mutex;
 use stats::{LOOKS, USUAL_LOOKS};
 
 use super::{
-    Rounds, Shares, advice, between, estimators, few, gate, percentile, power, rows, search, select, simulate, ways,
+    Rounds, Shares, advice, between, estimators, few, gate, percentile, power, rivals, rows, search, select,
+    simulate, ways,
 };
+use search::Shape;
 
 /// The lines before and after the tables.
 const MARKS: [&str; 2] = ["<!-- simulated: begin -->\n", "<!-- simulated: end -->\n"];
@@ -255,21 +257,36 @@ fn few_rounds() -> String {
 /// What searches find.
 fn searches() -> String {
     let mut out = String::from(
-        "| settings | noise | surfaces | within 2 % of the best | within 5 % | advised, and worse than the default | a flat knob is said to contribute | trials, mean | trials, most |\n\
-         |---:|---|---:|---:|---:|---:|---:|---:|---:|\n",
+        "| settings | surfaces | noise | within 2 % of the best | within 5 % | the winner of the race is | not excluded: up to so much better, median | that holds | advised, and worse than the default | a flat knob is said to contribute | trials, mean | trials, most |\n\
+         |---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     for searched in search::searched() {
-        let [near, close, worse, idle] =
-            [searched.near, searched.close, searched.worse, searched.idle].map(percent);
+        let [near, close, worse, idle, held] =
+            [searched.near, searched.close, searched.worse, searched.idle, searched.held].map(percent);
+        let (won, open) = (percent(searched.won), percent(searched.open[searched.open.len() / 2]));
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {near} | {close} | {worse} | {idle} | {:.0} | {} |",
+            "| {} | {} {} | {} | {near} | {close} | {won} | {open} | {held} | {worse} | {idle} | {:.0} | {} |",
             searched.sizes.iter().product::<usize>(),
-            searched.noise,
             searched.surfaces,
+            searched.shape.name(),
+            searched.noise,
             searched.mean_trials,
             searched.most_trials
         );
+    }
+    let names: Vec<&str> = rivals::shapes().map(Shape::name).collect();
+    let _ =
+        writeln!(out, "\n| within 5 % of the best of 480, at 3.3 times the noise | {} |", names.join(" | "));
+    let _ = writeln!(out, "|---|{}", "---:|".repeat(names.len()));
+    let own = search::searched()
+        .iter()
+        .filter(|one| one.sizes == search::SIZES && one.noise == search::NOISES[1].0);
+    let own: Vec<f64> = own.map(|one| one.close).collect();
+    let of_rivals = rivals::found().iter().map(|(name, found)| (*name, found.as_slice()));
+    for (name, found) in std::iter::once(("`narrows tune`", own.as_slice())).chain(of_rivals) {
+        let cells: Vec<String> = found.iter().map(|share| percent(*share)).collect();
+        let _ = writeln!(out, "| {name} | {} |", cells.join(" | "));
     }
     out.push_str("\n| noise, all settings are equal | surfaces | the default is kept |\n|---|---:|---:|\n");
     for (noise, surfaces, kept) in search::flat() {

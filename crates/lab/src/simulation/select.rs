@@ -169,9 +169,11 @@ pub(super) fn gains() -> &'static [(&'static str, u32, f64)] {
             let (mut advised, mut held) = (0, 0);
             for seed in search::FIRST_SEED..search::FIRST_SEED + SEARCHES {
                 let surface = Surface::random(&search::SIZES, seed);
-                let advice = search::search(&surface, noise, seed).0;
+                let advice =
+                    search::search(&surface, noise, seed).0.advice.expect("all trials were measured");
                 if advice.changes() {
-                    let worth = surface.worth(&surface.cell(&advice.point)) - surface.worth_of_default();
+                    let worth =
+                        surface.worth(&surface.cell(&advice.point)) - surface.worth(surface.default_cell());
                     advised += 1;
                     held += u32::from(holds(advice.gain, worth.exp()));
                 }

@@ -67,6 +67,7 @@ pub(crate) fn below(e: &ExperimentFindings, t: &Tuned) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(advice) = &t.advice {
         lines.extend(wording.contributions(advice));
+        lines.extend(wording.winner(advice));
         lines.extend(wording.flat(advice));
         lines.extend(advice.keeps.iter().map(|keeps| kept_by_both(keeps, wording.base())));
     }
@@ -347,9 +348,16 @@ impl Wording<'_> {
             Verdict::NoDifference => "no difference worth having".to_owned(),
             Verdict::Undecided { .. } => "undecided".to_owned(),
         };
-        let stays = a.taken_back.as_ref() == Some(&one.knob);
+        let stays = a.taken_back.contains(&one.knob);
         let back = if stays { format!(", so it stays at {own}") } else { String::new() };
         format!("{}: {ratio}, {verdict}{back}", setting(self.e, &point))
+    }
+
+    /// The setting that won the race, if only a part of it is advised.
+    fn winner(&self, a: &Advice) -> Option<String> {
+        let gain = a.winner_gain.filter(|_| a.changes() && !a.taken_back.is_empty())?;
+        let winner = setting(self.e, &a.winner);
+        Some(format!("{winner}, which won the race, is {} as good as {}", sure(gain), self.base()))
     }
 
     /// The knobs that hardly matter, as far as the advice leaves them at their default.
@@ -396,13 +404,26 @@ impl Wording<'_> {
         (!tried.is_empty()).then(|| format!("tried {} of {all} settings in {raced}{decided}", tried.len()))
     }
 
+    /// How much better another setting may be.
     fn left_open(&self) -> Option<String> {
         let open = self.t.left_open.as_ref().filter(|_| self.t.advice.is_some())?;
-        let settings = several(open.settings as u64, "setting");
-        let up_to = times(open.up_to);
-        Some(format!(
-            "not excluded, as the race estimates: {settings} may be up to {up_to} better than its best; a longer --budget tries more"
-        ))
+        // In a large space, only some are examined.
+        let of = match open.examined + 1 < self.t.settings {
+            true => format!(" of {} that were examined", open.examined),
+            false => String::new(),
+        };
+        Some(match open.settings {
+            0 => {
+                let threshold = chosen_percent(self.e.threshold);
+                format!(
+                    "excluded as far as the race can tell (95 %): another setting{of} that is {threshold} better"
+                )
+            }
+            _ => format!(
+                "not excluded (95 %): another setting{of} that is up to {} better; a longer --budget tries more",
+                times(open.up_to)
+            ),
+        })
     }
 }
 

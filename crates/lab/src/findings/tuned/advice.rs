@@ -22,9 +22,11 @@ pub struct Advice {
     pub because: Because,
     /// The knobs of the setting that won the race. It is never the default.
     pub winner: Point,
-    /// A knob of the winner that the advised setting leaves at its default, because its contribution is shown to be below the
-    /// threshold, or a loss.
-    pub taken_back: Option<String>,
+    /// The knobs of the winner that the advised setting leaves at their default, because what each contributes is not shown.
+    pub taken_back: Vec<String>,
+    /// How many times better the winner is than the default, if a part of it is advised. None otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub winner_gain: Option<Ratio>,
     /// How many times better the advised setting is than the default, in the fresh rounds. If the default is advised, the
     /// winner instead. None if the rounds show nothing.
     pub gain: Option<Ratio>,
@@ -147,12 +149,11 @@ impl Proof<'_> {
         let (contributions, simpler) = self.contributions(winner, &won);
         // The winner is judged first, and alone. So another setting can be advised only where the winner could be.
         let simpler = simpler.filter(|_| won.verdict == Verdict::Faster);
-        let simpler =
-            simpler.filter(|(_, place, judged)| judged.verdict == Verdict::Faster && self.is_kept(*place));
-        let (taken_back, place, judged) = match simpler {
-            Some((knob, place, judged)) => (Some(knob), place, judged),
-            None => (None, WINNER, won),
+        let (taken_back, winner_gain) = match &simpler {
+            Some((place, _)) => (self.taken_back(*place), won.ratio),
+            None => (Vec::new(), None),
         };
+        let (place, judged) = simpler.unwrap_or((WINNER, won));
         let (keeps, failed) = (self.keeps(place), self.failed(place));
         let breaks = keeps.iter().any(|keeps| keeps.default.certainly == Some(false));
         let because = match (self.is_kept(place), judged.verdict == Verdict::Faster) {
@@ -174,6 +175,7 @@ impl Proof<'_> {
             because,
             winner: space.point(winner),
             taken_back,
+            winner_gain,
             gain: judged.ratio,
             at_least: judged.at_least,
             verdict: judged.verdict,
@@ -187,13 +189,17 @@ impl Proof<'_> {
         judge(&self.view, &self.seen, asked)
     }
 
-    /// What each changed knob contributes; if there is only one, it contributes everything. And, if one contributes less than
-    /// the threshold, this knob, the place of the winner without it, and how that compares with the default.
-    fn contributions(
-        &self,
-        winner: &Cell,
-        won: &Judged,
-    ) -> (Vec<Contribution>, Option<(String, usize, Judged)>) {
+    /// The knobs of the winner that the setting at this place leaves at their default.
+    fn taken_back(&self, place: usize) -> Vec<String> {
+        let (space, winner) = (self.hunt.space, &self.step.cells[WINNER]);
+        let left = |at: &usize| self.step.cells[place][*at] != winner[*at];
+        let changed = space.lattice.changed(winner).into_iter().filter(left);
+        changed.map(|at| space.knobs[at].0.clone()).collect()
+    }
+
+    /// What each changed knob contributes; if there is only one, it contributes everything. And, if what some contribute is not
+    /// shown, the place of the setting that is advised instead of the winner, and how it compares with the default.
+    fn contributions(&self, winner: &Cell, won: &Judged) -> (Vec<Contribution>, Option<(usize, Judged)>) {
         let space = self.hunt.space;
         let one = |at: usize, judged: &Judged| Contribution {
             knob: space.knobs[at].0.clone(),
@@ -205,27 +211,47 @@ impl Proof<'_> {
         if let [only] = changed[..] {
             return (vec![one(only, won)], None);
         }
+        let simpler: Vec<usize> = (WINNER + 1..self.step.cells.len()).collect();
         let without = |at: &usize| {
             let back = space.lattice.set_back(winner, *at);
-            Some((*at, self.step.cells.iter().skip(WINNER + 1).position(|cell| *cell == back)? + WINNER + 1))
+            Some((*at, simpler.iter().copied().find(|place| self.step.cells[*place] == back)?))
         };
         let places: Vec<(usize, usize)> = changed.iter().filter_map(without).collect();
         let by = |at: usize| By::Knob(space.knobs[at].0.clone());
         let asked = places.iter().map(|(at, place)| (WINNER, *place, by(*at)));
-        let beside = places.iter().map(|(_, place)| (*place, DEFAULT, By::System));
+        let beside = simpler.iter().map(|place| (*place, DEFAULT, By::System));
         let judged = self.judge(&asked.chain(beside).collect::<Vec<_>>());
         let (own, beside) = judged.split_at(places.len());
         let contributions = places.iter().zip(own).map(|((at, _), judged)| one(*at, judged)).collect();
-        let idle = places
-            .iter()
-            .zip(own)
-            .zip(beside)
-            .filter(|((_, own), _)| matches!(own.verdict, Verdict::NoDifference | Verdict::Slower));
-        let least = idle.min_by(|((_, a), _), ((_, b), _)| worth(a).total_cmp(&worth(b)));
-        (
-            contributions,
-            least.map(|(((at, place), _), judged)| (space.knobs[*at].0.clone(), *place, judged.clone())),
-        )
+        let not_shown = places.iter().zip(own).filter(|(_, judged)| judged.verdict != Verdict::Faster);
+        let not_shown: Vec<usize> = not_shown.map(|((at, _), _)| *at).collect();
+        let candidates = simpler.iter().copied().zip(beside.iter().cloned());
+        (contributions, self.simplest(&not_shown, candidates))
+    }
+
+    /// The setting with the fewest changes that are not shown, and with the most that are. It must certainly be better than the
+    /// default itself. A single change is shown by that. None if no other has fewer of them than the winner.
+    fn simplest(
+        &self,
+        not_shown: &[usize],
+        candidates: impl Iterator<Item = (usize, Judged)>,
+    ) -> Option<(usize, Judged)> {
+        let lattice = &self.hunt.space.lattice;
+        let doubtful = |place: usize| {
+            let changed = lattice.changed(&self.step.cells[place]);
+            let few = changed.iter().filter(|at| not_shown.contains(at)).count();
+            if changed.len() == 1 { 0 } else { few }
+        };
+        let shown = candidates
+            .filter(|(place, judged)| judged.verdict == Verdict::Faster && self.is_kept(*place))
+            .filter(|(place, _)| doubtful(*place) < not_shown.len());
+        shown.min_by(|(a, one), (b, other)| {
+            let changes = |place: usize| lattice.changed(&self.step.cells[place]).len();
+            doubtful(*a)
+                .cmp(&doubtful(*b))
+                .then_with(|| changes(*b).cmp(&changes(*a)))
+                .then_with(|| worth(other).total_cmp(&worth(one)))
+        })
     }
 
     /// Whether the setting at this place certainly keeps all limits.
@@ -279,7 +305,7 @@ fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     (count > 0).then(|| values.sum::<f64>() / count as f64)
 }
 
-/// The logarithm of what a knob contributes.
+/// How much better a setting is, as a logarithm.
 fn worth(judged: &Judged) -> f64 {
-    judged.ratio.map_or(f64::INFINITY, |ratio| ratio.estimate.ln())
+    judged.ratio.map_or(f64::NEG_INFINITY, |ratio| ratio.estimate.ln())
 }

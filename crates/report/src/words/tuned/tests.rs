@@ -52,7 +52,8 @@ fn advice(because: Because, verdict: Verdict, gain: Option<Ratio>, limits: &[(Ke
         point: if changes { point(4, 16) } else { point(1, 8) },
         because,
         winner: point(4, 16),
-        taken_back: None,
+        taken_back: Vec::new(),
+        winner_gain: None,
         gain,
         at_least: false,
         verdict,
@@ -276,21 +277,23 @@ fn a_change_that_is_taken_back_and_limits_and_what_is_left_open_have_lines() {
     let found = e.tuned.as_mut().expect("a search");
     let limits = [(kept(18.2, Some(true)), kept(31.0, Some(false))), (kept(19.0, None), kept(19.0, None))];
     let mut advised = advice(Because::Better, Verdict::Faster, ratio(1.3, 1.2, 1.4), &limits);
-    advised.taken_back = Some("buffer".to_owned());
+    advised.taken_back = vec!["buffer".to_owned()];
+    advised.winner_gain = ratio(1.28, 1.18, 1.39);
     advised.contributions = vec![
         contribution("workers", 4, ratio(1.3, 1.2, 1.4), Verdict::Faster),
         contribution("buffer", 16, ratio(1.0, 0.98, 1.02), Verdict::NoDifference),
         contribution("spare", 1, None, Verdict::Undecided { more_rounds: None }),
     ];
     (found.advice, found.settings) = (Some(advised), usize::MAX);
-    found.left_open = Some(LeftOpen { settings: 3, up_to: 1.124 });
+    found.left_open = Some(LeftOpen { examined: 11, settings: 3, up_to: 1.124 });
     let lines = below(&e, e.tuned.as_ref().expect("a search"));
     for line in [
         "buffer=16: 1.00x [0.98, 1.02], no difference worth having, so it stays at its default",
         "spare=1: not compared, undecided",
         "p99 < 20 ms: the setting has 18.2 ms; the defaults have 31.0 ms, which breaks it",
         "p99 < 20 ms: the setting has 19.0 ms, which is not certain; the defaults have 19.0 ms, which is not certain",
-        "not excluded, as the race estimates: 3 settings may be up to 1.12x better than its best; a longer --budget tries more",
+        "workers=4 buffer=16, which won the race, is 1.28x [1.18, 1.39] as good as the defaults",
+        "not excluded (95 %): another setting of 11 that were examined that is up to 1.12x better; a longer --budget tries more",
     ] {
         assert!(lines.iter().any(|known| known == line), "{line} in {lines:?}");
     }
