@@ -172,13 +172,13 @@ fn builds_must_agree_and_equal_ones_prove_nothing_more() {
     let build = format!("cp app.js built.js; case $PWD in *again) echo \"{}\" > built.js;; esac", waits(4));
     let words = ["node built.js {port}", "--git", "v0..v1", "--builds", "3"];
     let gate = ["--build", &build, "--fail-if", "rate<0.9", "--inconclusive", "pass"];
-    let ended = project.tries(&[&words[..], &SHORT, &gate].concat()).code(0);
+    let ended = project.tries(&[&words[..], &LONGER, &gate].concat()).code(0);
     assert!(!ended.stdout.contains("leads"), "{ended:#?}");
     let said = support::squeezed(&ended.stdout);
     assert!(said.contains("another build of the same commits does not show it"), "{ended:#?}");
 
     let both = ["--build", "cp app.js built.js", "--fail-if", "rate<0.9"];
-    let ended = project.tries(&[&words[..], &SHORT, &both].concat()).code(3);
+    let ended = project.tries(&[&words[..], &LONGER, &both].concat()).code(3);
     assert!(
         ["v0 leads", "v0-build-2 leads", "v0-build-3 leads"].iter().all(|said| ended.stdout.contains(said)),
         "{ended:#?}"

@@ -53,4 +53,3 @@ mod traces;
 mod tries;
 mod tries_requests;
 mod tries_tls;
-mod tunes;

@@ -3,7 +3,7 @@
 use lab::observation::{Measurement, Outcome};
 
 use crate::support::home::Home;
-use crate::support::{NARROWS, Served, has, run, squeezed, until};
+use crate::support::{NARROWS, Served, has, run, squeezed};
 
 /// Short trials, so that a test takes seconds.
 const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
@@ -11,51 +11,6 @@ const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "-
 /// The reference as a command of the user's.
 fn server() -> String {
     format!("{NARROWS} serve -p {{port}}")
-}
-
-/// A server of Node.js whose answer says this after so many milliseconds.
-fn node(home: &Home, name: &str, answer: &str, wait_ms: u32) -> String {
-    let script = format!(
-        "require('http').createServer((request, answer) => setTimeout(() => {{ answer.statusCode = \
-         request.url == '/missing' ? 404 : 200; answer.end({answer}); }}, {wait_ms}))\
-         .listen(Number(process.argv[2] || process.env.PORT || 0), '127.0.0.1');\n"
-    );
-    home.write(name, &script);
-    format!("node {name} {{port}}")
-}
-
-/// Two servers whose timers set their speeds, one a tenth of the other's. What V8 compiles meanwhile does not change them.
-fn fast_and_slow(home: &Home) -> [String; 2] {
-    [node(home, "fast.js", "'ok'", 10), node(home, "slow.js", "'ok'", 100)]
-}
-
-#[test]
-fn the_slower_of_two_commands_is_found() {
-    if !has("node") {
-        return;
-    }
-    let home = Home::new();
-    let [fast, slow] = fast_and_slow(&home);
-    let long = ["--rounds", "5", "-d", "500ms", "--warmup", "100ms", "--seed", "1"];
-    let ended = home.run(["try", &slow, &fast].iter().copied().chain(long)).code(0);
-    assert!(ended.stdout.contains("fast.js leads"), "{ended:#?}");
-    assert!(ended.stdout.contains("than slow.js"), "{ended:#?}");
-    assert!(ended.stdout.contains("noise: slow.js beside itself"), "{ended:#?}");
-    assert!(
-        squeezed(&ended.stdout).contains("GET /: every answer was 200 with the same 2 bytes"),
-        "{ended:#?}"
-    );
-    // Five rounds of two arms, three of them with the base's twin.
-    assert_eq!(home.observations().len(), 13);
-    assert!(home.run(["report", "last"]).code(0).stdout.contains("fast.js leads"));
-
-    // The gate: the second is slower than the first, but not the other way round.
-    let gate = |arms: [&String; 2]| {
-        let words = ["try", arms[0], arms[1], "--fail-if", "rate<0.9"];
-        home.run(words.into_iter().chain(long))
-    };
-    gate([&slow, &fast]).code(0);
-    gate([&fast, &slow]).code(3).says(&["failed: slow.js", "rate<0.9"]);
 }
 
 #[test]
@@ -112,7 +67,7 @@ fn the_port_of_a_server_that_chooses_it_is_found() {
         return;
     }
     let home = Home::new();
-    node(&home, "any.js", "'ok'", 0);
+    home.node("any.js", "'ok'", 0);
     let ended = home.run(["try", "node any.js"].into_iter().chain(SHORT)).code(0);
     assert!(ended.stdout.contains("any.js"), "{ended:#?}");
     assert!(home.measured("any.js").iter().all(|m| m.errors.is_empty()));
@@ -164,7 +119,7 @@ fn costs_are_compared_below_saturation() {
         return;
     }
     let home = Home::new();
-    let one = node(&home, "one.js", "'ok'", 0);
+    let one = home.node("one.js", "'ok'", 0);
     let words = ["try", &one, "--figure", "rate,cpu,memory,p50", "-c", "4"];
     let ended = home.run(words.into_iter().chain(SHORT)).code(0);
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
@@ -221,26 +176,6 @@ fn a_saved_comparison_runs_again() {
 }
 
 #[test]
-fn an_interrupted_comparison_goes_on_with_its_gate() {
-    if !has("node") {
-        return;
-    }
-    let home = Home::new();
-    let [fast, slow] = fast_and_slow(&home);
-    let words =
-        ["try", &fast, &slow, "--fail-if", "rate<0.9", "--rounds", "5", "-d", "500ms", "--warmup", "50ms"];
-    let mut begun = home.spawn(&words);
-    assert!(until(|| home.observations().len() > 1 || !begun.running()) && begun.running());
-    begun.signal(libc::SIGINT);
-    begun.end().code(130).says(&["interrupted", "narrows run --resume 1"]);
-    let before = home.observations();
-    let ended = home.run(["run", "--resume", "1"]).code(3).says(&["run 1 goes on", "failed: slow.js"]);
-    assert!(ended.stdout.contains("fast.js leads"), "{ended:#?}");
-    assert_eq!(home.observations()[..before.len()], before);
-    assert_eq!(home.observations().len(), 13);
-}
-
-#[test]
 fn a_command_that_is_not_quoted_is_told_so_at_once() {
     let home = Home::new();
     for words in [["try", "node", "server.js", "{port}"], ["try", "server", "--port", "{port}"]] {
@@ -255,7 +190,7 @@ fn a_limit_on_memory_is_kept_or_refused() {
         return;
     }
     let home = Home::new();
-    let one = node(&home, "one.js", "'ok'", 0);
+    let one = home.node("one.js", "'ok'", 0);
     let words = ["try", &one, "--knob", "memory=8M"];
     // No process of Node.js fits into 8 MB. Where no control group may be made, the limit is refused.
     let ended = home.run(words.into_iter().chain(SHORT));
@@ -307,8 +242,8 @@ fn every_mistake_names_its_arm_and_leaves_nothing() {
         return;
     }
     let home = Home::new();
-    let one = node(&home, "one.js", "'one'", 0);
-    let two = node(&home, "two.js", "'two'", 0);
+    let one = home.node("one.js", "'one'", 0);
+    let two = home.node("two.js", "'two'", 0);
     let taken = Served::start(&[]);
     let port = taken.http.rsplit(':').next().expect("a port").to_owned();
     let server = server();
@@ -368,8 +303,8 @@ fn unequal_arms_are_measured_without_any_ratio() {
         return;
     }
     let home = Home::new();
-    let one = node(&home, "one.js", "'one'", 0);
-    let two = node(&home, "two.js", "'two'", 0);
+    let one = home.node("one.js", "'one'", 0);
+    let two = home.node("two.js", "'two'", 0);
     let ended = home.run(["try", &one, &two, "--unequal"].into_iter().chain(SHORT)).code(0);
     assert!(ended.stdout.contains("nothing is compared: the systems answer differently"), "{ended:#?}");
     assert!(!ended.stdout.contains("of base") && !ended.stdout.contains("noise:"), "{ended:#?}");

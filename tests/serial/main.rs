@@ -1,4 +1,4 @@
-//! Tests that need the machine for themselves: they compare times, or other work would hide what they look for. They
+//! Tests that need the machine for themselves: they compare times or speeds, or other work would hide what they look for. They
 //! run one at a time, however they are started, because each holds [`alone`].
 
 #![allow(unsafe_code, reason = "the shared helpers send signals and set limits")]
@@ -9,6 +9,8 @@ mod support;
 mod calibration;
 mod open_loop;
 mod pools;
+mod tries;
+mod tunes;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

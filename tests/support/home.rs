@@ -74,6 +74,17 @@ impl Home {
         self.write(&format!("systems/{name}/server.js"), &script);
     }
 
+    /// A command that starts a server of Node.js, which answers this after so many milliseconds.
+    pub fn node(&self, name: &str, answer: &str, wait_ms: u32) -> String {
+        let script = format!(
+            "require('http').createServer((request, answer) => setTimeout(() => {{ answer.statusCode = \
+             request.url == '/missing' ? 404 : 200; answer.end({answer}); }}, {wait_ms}))\
+             .listen(Number(process.argv[2] || process.env.PORT || 0), '127.0.0.1');\n"
+        );
+        self.write(name, &script);
+        format!("node {name} {{port}}")
+    }
+
     /// A server for `requests` with this start command.
     pub fn server(&self, name: &str, command: &str, more: &str) {
         self.server_of(name, r#"["requests"]"#, command, more);

@@ -406,7 +406,7 @@ fn ten_thousand_servers_never_speak() {
         let url = format!("http://{}/", listener.local_addr().expect("its address"));
         let number = (MUTE + 1).to_string();
         let words = ["load", &url, "-n", &number, "-c", &number, "-t", "1", "--json", "--reactor", io];
-        let load = Guarded::spawn(&mut narrows([&words[..], &["--timeout", "2s"]].concat()));
+        let load = Guarded::spawn(&mut narrows([&words[..], &["--timeout", "4s"]].concat()));
         let (first, _) = listener.accept().expect("a connection");
         let beside = thread::spawn(move || {
             let mut connection = Connection::new(first);
