@@ -164,9 +164,8 @@ pub(super) fn flat() -> &'static [(&'static str, u64, f64)] {
 fn a_search_comes_within_five_percent_of_the_best_or_says_what_it_could_not_exclude() {
     for searched in searched() {
         let what = format!("{:?}, {}: close {}", searched.shape, searched.noise, searched.close);
-        // What only three knobs do together may never have been seen.
-        let held = if searched.shape == Shape::Together { 0.9 } else { 0.95 };
-        assert!(searched.held >= held, "{what}: {}", searched.held);
+        // 95 % of a hundred surfaces have a standard error of two.
+        assert!(searched.held >= 0.93, "{what}: {}", searched.held);
         assert!(searched.worse <= 0.025, "{what}: {}", searched.worse);
         assert!(searched.most_trials <= TRIALS, "{what}: {}", searched.most_trials);
         let quiet = searched.noise == NOISES[0].0;

@@ -408,19 +408,19 @@ impl Wording<'_> {
     fn left_open(&self) -> Option<String> {
         let open = self.t.left_open.as_ref().filter(|_| self.t.advice.is_some())?;
         // In a large space, only some are examined.
-        let of = match open.examined + 1 < self.t.settings {
-            true => format!(" of {} that were examined", open.examined),
+        let of_examined = match open.examined > 1 && open.examined + 1 < self.t.settings {
+            true => format!(" of the {} that were examined", open.examined),
             false => String::new(),
         };
         Some(match open.settings {
             0 => {
                 let threshold = chosen_percent(self.e.threshold);
                 format!(
-                    "excluded as far as the race can tell (95 %): another setting{of} that is {threshold} better"
+                    "no other setting{of_examined} is {threshold} better, as far as the race can tell (95 %)"
                 )
             }
             _ => format!(
-                "not excluded (95 %): another setting{of} that is up to {} better; a longer --budget tries more",
+                "another setting{of_examined} may be up to {} better (95 %); a longer --budget tries more",
                 times(open.up_to)
             ),
         })

@@ -261,7 +261,7 @@ fn below_the_answer_is_what_each_knob_contributes_and_what_does_not_work() {
     assert!(
         lines[4].starts_with("tried 12 of 12 settings in ") && lines[4].ends_with(" fresh rounds decided")
     );
-    assert_eq!(lines.len(), 5);
+    assert_eq!(lines[5..], ["no other setting is 5 % better, as far as the race can tell (95 %)"]);
     assert_eq!(lines_to_paste(&e).collect::<Vec<_>>(), ["buffer 16;", "workers 4;"]);
 }
 
@@ -293,7 +293,7 @@ fn a_change_that_is_taken_back_and_limits_and_what_is_left_open_have_lines() {
         "p99 < 20 ms: the setting has 18.2 ms; the defaults have 31.0 ms, which breaks it",
         "p99 < 20 ms: the setting has 19.0 ms, which is not certain; the defaults have 19.0 ms, which is not certain",
         "workers=4 buffer=16, which won the race, is 1.28x [1.18, 1.39] as good as the defaults",
-        "not excluded (95 %): another setting of 11 that were examined that is up to 1.12x better; a longer --budget tries more",
+        "another setting of the 11 that were examined may be up to 1.12x better (95 %); a longer --budget tries more",
     ] {
         assert!(lines.iter().any(|known| known == line), "{line} in {lines:?}");
     }
