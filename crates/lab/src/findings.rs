@@ -74,6 +74,7 @@ pub use withheld::{Warmth, Withheld};
 
 use crate::doubt::{Evidence, no_figure};
 pub use crate::figures::RANKED_ERRORS;
+use crate::figures::figure_of;
 use crate::observation::{Measurement, Observation, Outcome, measurements};
 use crate::plan::{Plan, Planned, Setup};
 
@@ -247,13 +248,25 @@ struct Compared<'a> {
     effects: Vec<Effect>,
     claims: Vec<Claim>,
     tuned: Option<Tuned>,
+    /// For each estimate, whether its rate was too near what the system can do. Empty until [`overdriven::withhold`].
+    overdriven: Vec<bool>,
 }
 
 impl<'a> Compared<'a> {
     fn new(planned: Planned, plan: &Plan, observations: Vec<&'a Observation>) -> Self {
         let (estimates, rows) = estimate::estimates(&planned, plan.design, &observations);
         let (comparisons, effects, claims) = (Vec::new(), Vec::new(), Vec::new());
-        Self { planned, observations, estimates, rows, comparisons, effects, claims, tuned: None }
+        Self {
+            planned,
+            observations,
+            estimates,
+            rows,
+            comparisons,
+            effects,
+            claims,
+            tuned: None,
+            overdriven: Vec::new(),
+        }
     }
 
     fn results(&self) -> best::Results<'_> {
@@ -281,7 +294,7 @@ impl<'a> Compared<'a> {
             }
             None => apply::snippets(&self.results()),
         };
-        let Self { planned, observations, estimates, rows, comparisons, effects, claims, tuned } = self;
+        let Self { planned, observations, estimates, rows, comparisons, effects, claims, tuned, .. } = self;
         let trials = plan.trials.iter().filter(|t| t.scenario.experiment == planned.name).count();
         let (trials_planned, trials_done) = (trials as u32, observations.len() as u32);
         // The noise of the base beside itself is for comparisons.
@@ -302,7 +315,7 @@ impl<'a> Compared<'a> {
             beside: Vec::new(),
             warnings: warning::warnings(&planned, &answering(&planned, &estimates), &observations, trials),
             failures: failures(&planned, &observations),
-            without_figure: without_figure(&observations),
+            without_figure: without_figure(&planned, &observations),
             generators: generators::generators(&observations),
             versions: versions(&observations),
             estimates,
@@ -337,9 +350,11 @@ fn failures(planned: &Planned, observations: &[&Observation]) -> Vec<FailedTrial
     groups.into_values().collect()
 }
 
-fn without_figure(observations: &[&Observation]) -> Vec<WithoutFigure> {
+fn without_figure(planned: &Planned, observations: &[&Observation]) -> Vec<WithoutFigure> {
+    let unit = &planned.workload.about().unit;
     let without = |(system, m): (&str, &Measurement)| {
-        Some(WithoutFigure { system: system.to_owned(), evidence: no_figure(m)? })
+        let evidence = no_figure(m).filter(|_| figure_of(planned.figure, unit, m).is_none())?;
+        Some(WithoutFigure { system: system.to_owned(), evidence })
     };
     measurements(observations).filter_map(without).collect()
 }

@@ -116,8 +116,13 @@ impl Space {
 
     /// The setting of a scenario.
     pub fn cell(&self, scenario: &Scenario) -> Option<Cell> {
+        self.cell_of(&scenario.point)
+    }
+
+    /// The setting of a point. None if it lacks a knob or has another value.
+    pub fn cell_of(&self, point: &Point) -> Option<Cell> {
         let position = |(knob, values): &(String, Vec<Value>)| {
-            let value = scenario.point.get(knob)?;
+            let value = point.get(knob)?;
             values.iter().position(|other| other == value)
         };
         self.knobs.iter().map(position).collect()

@@ -413,10 +413,10 @@ pub fn check_answers(
     rate: f64,
     duration: Duration,
 ) -> Result<(), Usage> {
-    let of_figures = figures.iter().filter_map(|figure| match figure {
-        Figure::P50Us => Some(("--figure p50", stats::samples_needed(50.0)?)),
-        Figure::P99Us => Some(("--figure p99", stats::samples_needed(99.0)?)),
-        _ => None,
+    // A row's percentile needs as many in all its trials. There may be three of these, and one alone should not be a matter of luck.
+    let of_figures = figures.iter().filter_map(|figure| {
+        let option = if *figure == Figure::P50Us { "--figure p50" } else { "--figure p99" };
+        Some((option, figure.percentile().and_then(stats::samples_needed)?))
     });
     let of_objectives = slo.map(|slo| ("--slo", slo.answers_needed()));
     for (option, needed) in of_figures.chain(of_objectives) {

@@ -35,7 +35,10 @@ const KNOBS: &str = "A knob with the values to try: w=1,2,4, w=1..64*2, w=1..16+
 #[command(
     before_help = "  narrows tune nginx --budget 2m\n  narrows tune './server -w {w} --port {port}' --knob w=1..16",
     mut_arg("knobs", |arg| arg.help(KNOBS)),
-    mut_arg("timeout", |arg| arg.default_value("5s"))
+    mut_arg("timeout", |arg| arg.default_value("5s")),
+    // They lead to servers that run already, and a search starts its own.
+    mut_arg("unix", |arg| arg.hide(true)),
+    mut_arg("connect_to", |arg| arg.hide(true))
 )]
 pub struct Args {
     /// The system whose knobs are to be set (see `narrows systems`), or a command such as './server -w {w} --port {port}'

@@ -11,7 +11,7 @@ use crate::words::{Advice, Asked, Caption, advice, caption, caption_beside, head
 /// The schema version of a report.
 pub const SCHEMA: u32 = 9;
 /// The schema version of a comparison.
-pub const COMPARISON_SCHEMA: u32 = 4;
+pub const COMPARISON_SCHEMA: u32 = 5;
 
 /// The findings of a run. Numbers are raw, and a table's columns have their units.
 #[derive(JsonSchema, Serialize)]

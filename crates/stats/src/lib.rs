@@ -29,7 +29,7 @@ pub use panel::{MANY, Panel, PanelRow};
 pub use percentile::{
     Percentile, any_percentile, merge_buckets, percentile_of_buckets, percentile_with_ages, samples_needed,
 };
-pub use pooled::pooled_logs;
+pub use pooled::pseudo_values;
 pub use rng::{SplitMix64, shuffle};
 pub use sample::{NotASample, Sample, Spread, median, median_ratio};
 pub use verdict::{Verdict, outliers};

@@ -47,13 +47,13 @@ pub struct PanelRow {
 pub struct Panel {
     rows: Vec<PanelRow>,
     /// Whether no numbers are left out of means.
-    whole: bool,
+    untrimmed: bool,
 }
 
 /// The numbers of all rows in the same rounds, as used for one comparison.
 struct Rounds {
     /// See [`Panel`].
-    whole: bool,
+    untrimmed: bool,
     /// Each has one number for each round.
     rows: Vec<Vec<f64>>,
     /// The positions of the systems.
@@ -63,12 +63,12 @@ struct Rounds {
 impl Panel {
     /// Makes a panel of rows. They are referred to by their position.
     pub fn new(rows: Vec<PanelRow>) -> Self {
-        Self { rows, whole: false }
+        Self { rows, untrimmed: false }
     }
 
-    /// The same for numbers of which only the mean of all means something: those of [`crate::pooled_logs`].
-    pub fn of_parts(rows: Vec<PanelRow>) -> Self {
-        Self { rows, whole: true }
+    /// The same for numbers of which only the mean of all means something: those of [`crate::pseudo_values`].
+    pub fn of_pseudo_values(rows: Vec<PanelRow>) -> Self {
+        Self { rows, untrimmed: true }
     }
 
     /// The rounds in which both rows have a number, in ascending order.
@@ -86,7 +86,7 @@ impl Panel {
     fn difference_by_chance(&self, a: usize, b: usize, rounds: &[u32]) -> Option<Location> {
         let numbers = |row: usize| rounds.iter().map(move |round| self.rows[row].by_round[round]);
         let differences: Vec<f64> = numbers(a).zip(numbers(b)).map(|(x, y)| x - y).collect();
-        let paired = location(&differences, self.whole)?;
+        let paired = location(&differences, self.untrimmed)?;
         if rounds.len() >= MANY || a == b {
             return Some(paired);
         }
@@ -112,7 +112,7 @@ impl Panel {
     pub fn mean(&self, row: usize, rounds: &[u32]) -> Option<Location> {
         let row = &self.rows[row];
         let numbers: Vec<f64> = rounds.iter().filter_map(|round| row.by_round.get(round).copied()).collect();
-        Some(location(&numbers, self.whole)?.within(row.bound))
+        Some(location(&numbers, self.untrimmed)?.within(row.bound))
     }
 
     /// The middle of a row's numbers. None if it has none.
@@ -121,7 +121,7 @@ impl Panel {
         let level = match numbers[..] {
             [] => None,
             [only] => Some(only),
-            _ => Some(location(&numbers, self.whole)?.estimate),
+            _ => Some(location(&numbers, self.untrimmed)?.estimate),
         };
         Some(Middle { level: level?, n: numbers.len() })
     }
@@ -129,7 +129,7 @@ impl Panel {
     /// The `wanted` rows and others that have a number in each of these rounds, and where the wanted ones are among them. Of
     /// many rows it takes some at equal distances, because each of them adds less.
     fn rounds(&self, wanted: &[usize], rounds: &[u32]) -> (Vec<usize>, Rounds) {
-        let mut table = Rounds { whole: self.whole, rows: Vec::new(), systems: Vec::new() };
+        let mut table = Rounds { untrimmed: self.untrimmed, rows: Vec::new(), systems: Vec::new() };
         let mut positions = vec![0; wanted.len()];
         let step = self.rows.len().div_ceil(MOST_ROWS);
         let taken = |index: &usize| index.is_multiple_of(step) || wanted.contains(index);
@@ -150,9 +150,9 @@ impl Panel {
     }
 }
 
-/// The location of numbers, `whole` if none may be left out.
-fn location(numbers: &[f64], whole: bool) -> Option<Location> {
-    if whole { Location::trimmed(numbers, 0) } else { Location::of(numbers) }
+/// The location of numbers, `untrimmed` if none may be left out.
+fn location(numbers: &[f64], untrimmed: bool) -> Option<Location> {
+    if untrimmed { Location::trimmed(numbers, 0) } else { Location::of(numbers) }
 }
 
 /// The variance of a mean, raised towards that of the systems, which counts as one degree of freedom.
@@ -219,7 +219,7 @@ impl Rounds {
     /// The location of a row without the effects of the rounds.
     fn location(&self, row: usize, effects: &[f64]) -> Option<Location> {
         let numbers: Vec<f64> = self.rows[row].iter().zip(effects).map(|(x, effect)| x - effect).collect();
-        location(&numbers, self.whole)
+        location(&numbers, self.untrimmed)
     }
 
     /// The usual squared error of a system's mean. Two systems do not show what is usual.

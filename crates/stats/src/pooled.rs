@@ -10,7 +10,7 @@ use crate::percentile::{merge_buckets, rank};
 /// The logarithm of percentile `p` (0..100) of all trials' samples together: one number for each trial, so that their mean is that
 /// logarithm, and the error of their mean the error of the jackknife. Trials are `(value, count)` pairs in ascending order; values
 /// below 1 count as 1. None if there are no samples. How many a percentile needs is [`crate::samples_needed`].
-pub fn pooled_logs(trials: &[Vec<(u64, u64)>], p: f64) -> Option<Vec<f64>> {
+pub fn pseudo_values(trials: &[Vec<(u64, u64)>], p: f64) -> Option<Vec<f64>> {
     let all = merge_buckets(trials.iter().map(Vec::as_slice));
     let log = |without: &[(u64, u64)]| nearest_rank(&all, without, p).map(|value| (value.max(1) as f64).ln());
     let whole = log(&[])?;
@@ -44,7 +44,7 @@ mod tests {
     fn by_hand() {
         // The 60th percentile of all 20 is 2; without the first trial it is 4, without one of the others 1.
         let trials = [vec![(1, 10)], vec![(2, 1), (4, 4)], vec![(2, 1), (4, 4)]];
-        let found = pooled_logs(&trials, 60.0).unwrap();
+        let found = pseudo_values(&trials, 60.0).unwrap();
         let mean = found.iter().sum::<f64>() / 3.0;
         assert!((mean - 2_f64.ln()).abs() < 1e-12, "{found:?}");
         let without = [4_f64.ln(), 1_f64.ln(), 1_f64.ln()];
@@ -53,11 +53,11 @@ mod tests {
             assert!((found - (2_f64.ln() + 2.0 * (middle - without))).abs() < 1e-12);
         }
         assert_eq!(
-            pooled_logs(&[vec![(0, 3)]], 50.0),
+            pseudo_values(&[vec![(0, 3)]], 50.0),
             Some(vec![0.0]),
             "a single trial, and no time is below a microsecond"
         );
-        assert_eq!(pooled_logs(&[vec![], vec![]], 50.0), None);
+        assert_eq!(pseudo_values(&[vec![], vec![]], 50.0), None);
     }
 
     #[test]
@@ -65,7 +65,7 @@ mod tests {
         let usual = || vec![(100, 990), (200, 10)];
         let mut trials: Vec<_> = (0..10).map(|_| usual()).collect();
         let error = |trials: &[Vec<(u64, u64)>]| {
-            Location::trimmed(&pooled_logs(trials, 99.0).unwrap(), 0).unwrap().error
+            Location::trimmed(&pseudo_values(trials, 99.0).unwrap(), 0).unwrap().error
         };
         assert_eq!(error(&trials), 0.0);
         trials[3] = vec![(100, 700), (30_000, 300)];
@@ -79,7 +79,7 @@ mod tests {
             p in 1.0..99.9_f64,
         ) {
             let trials: Vec<Vec<(u64, u64)>> = trials.into_iter().map(|trial| trial.into_iter().collect()).collect();
-            let found = pooled_logs(&trials, p).unwrap();
+            let found = pseudo_values(&trials, p).unwrap();
             let all: Vec<u64> = trials.iter().flatten().flat_map(|(value, n)| vec![*value; *n as usize]).collect();
             let sorted = { let mut all = all; all.sort_unstable(); all };
             let expected = sorted[((p / 100.0 * sorted.len() as f64).ceil() as usize).max(1) - 1];

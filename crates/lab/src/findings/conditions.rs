@@ -251,7 +251,10 @@ fn of_row(build: &Compared<'_>, row: usize, condition: &Condition) -> Shown {
         // What the generator held back may be better than it looks.
         above.high = f64::INFINITY;
     }
-    Shown { above: Some((above, seen)), withheld: None, grows: true }
+    // Response times count from when a request was due, so that a queue is a part of them. Other figures are then those of a queue.
+    let over = build.overdriven.get(row).is_some_and(|over| *over) && planned.figure.percentile().is_none();
+    let withheld = over.then_some(Withheld::Overdriven);
+    Shown { above: (!over).then_some((above, seen)), withheld, grows: !over }
 }
 
 #[cfg(test)]

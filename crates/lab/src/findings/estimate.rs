@@ -46,10 +46,10 @@ pub struct Estimate {
     pub resolution: f64,
     /// The figure of each round's trial.
     pub by_round: BTreeMap<u32, f64>,
-    /// Of a percentile, which is one of all trials' answers together: a number for each round's trial, so that their mean is the
-    /// logarithm of that percentile and their spread shows its error (`stats::pooled_logs`). Empty for other figures.
+    /// For a percentile: the jackknife's pseudo-value of each round's trial, a logarithm (`stats::pseudo_values`). Their mean is the
+    /// logarithm of the percentile of all answers, and their standard error is its error. Empty for other figures.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub parts: BTreeMap<u32, f64>,
+    pub pseudo_values: BTreeMap<u32, f64>,
     /// The speed as a share of the yardstick's ([`Setup::yardstick`]): the ratio of the two figures. 1 is as fast. None if they share
     /// no round.
     pub of_reference: Option<f64>,
@@ -260,6 +260,7 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
     let (all, unit) = (|| trials.values().copied(), &scenario.workload().about().unit);
     let figure_of = |m: &Measurement| figure_of(figure, unit, m);
     let sample = Sample::new(all().filter_map(figure_of).collect()).ok();
+    let of_figure = || all().filter(|m| figure_of(m).is_some());
     let errors = errors(all());
     let (successes, wrong) = (all().map(|m| m.successes).sum::<u64>(), errors.values().sum::<u64>());
     let together = |latency: fn(&Measurement) -> &Latency| Latency::together(all().map(latency));
@@ -276,14 +277,16 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
         warmth: Warmth::default(),
         // `level` sets the figure of those that are above zero, its interval and the share.
         figure: match figure.percentile() {
-            Some(p) => together(|m| &m.response_us).percentile(p).map(|us| us.value() as f64),
+            Some(p) => Latency::together(of_figure().map(|m| &m.response_us))
+                .percentile(p)
+                .map(|us| us.value() as f64),
             None => sample.as_ref().map(Sample::median),
         },
         interval: None,
         spread: sample.as_ref().and_then(Sample::spread),
         resolution: resolution_of(figure, scenario, trials),
         by_round: trials.iter().filter_map(|(round, m)| Some((*round, figure_of(m)?))).collect(),
-        parts: figure.percentile().map(|p| parts(trials, p)).unwrap_or_default(),
+        pseudo_values: figure.percentile().map(|p| pseudo_values(trials, &figure_of, p)).unwrap_or_default(),
         of_reference: None,
         cpu_s_per_unit: median_ratio(all().map(|m| (m.system.cpu_s, m.worth(unit)))),
         cpu_share: median(all().filter(|m| m.elapsed_s > 0.0).map(|m| m.system.cpu_s / m.elapsed_s)),
@@ -320,11 +323,16 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
     }
 }
 
-/// See [`Estimate::parts`]. Trials in which nothing was due have none.
-fn parts(trials: &ByRound, p: f64) -> BTreeMap<u32, f64> {
-    let samples = trials.iter().map(|(round, m)| (*round, m.response_us.samples()));
+/// See [`Estimate::pseudo_values`]. Only trials with a figure of their own have one.
+fn pseudo_values(
+    trials: &ByRound,
+    figure_of: &impl Fn(&Measurement) -> Option<f64>,
+    p: f64,
+) -> BTreeMap<u32, f64> {
+    let with_figure = trials.iter().filter(|(_, m)| figure_of(m).is_some());
+    let samples = with_figure.map(|(round, m)| (*round, m.response_us.samples()));
     let (rounds, samples): (Vec<u32>, Vec<_>) = samples.filter(|(_, samples)| !samples.is_empty()).unzip();
-    rounds.into_iter().zip(stats::pooled_logs(&samples, p).unwrap_or_default()).collect()
+    rounds.into_iter().zip(stats::pseudo_values(&samples, p).unwrap_or_default()).collect()
 }
 
 /// Failed operations of all trials, by class.

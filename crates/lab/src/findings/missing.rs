@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Estimate;
 use crate::doubt::Evidence;
-use crate::experiment::Figure;
 use crate::figures::RANKED_ERRORS;
 use crate::plan::Setup;
 
@@ -60,11 +59,7 @@ impl Estimate {
         let most = self.errors.iter().max_by_key(|(_, count)| **count);
         let class = most.map(|(class, _)| class.clone());
         let doubt = self.doubts.iter().find(|(doubt, _)| self.is_barred_by(**doubt));
-        let percentile = match setup.figure {
-            Figure::P50Us => stats::samples_needed(50.0),
-            Figure::P99Us => stats::samples_needed(99.0),
-            _ => None,
-        };
+        let percentile = setup.figure.percentile().and_then(stats::samples_needed);
         Some(match (doubt, percentile) {
             _ if self.trials == 0 && self.failed == 0 => Missing::NotRun,
             _ if self.trials == 0 => Missing::Failed,

@@ -3,7 +3,7 @@
 use super::tests::{Axes, int, measured, measurement, observe, one, plan_of, value};
 use super::*;
 use crate::experiment::Figure;
-use crate::observation::Measurement;
+use crate::observation::{Failure, Measurement};
 use stats::Verdict;
 use systems::Value;
 use systems::knob::Kind;
@@ -107,6 +107,37 @@ fn a_trial_without_answers_is_slow_and_not_unknown() {
     }
     let usual = found(2000);
     assert!(usual.warnings.iter().all(|warning| warning.code != Code::FewTrialsDecide));
+}
+
+/// The percentile of all rounds tells nothing of those that two rows share.
+#[test]
+fn rows_that_miss_different_rounds_are_compared_by_the_percentiles_of_their_trials() {
+    let rates = int(&[1000]);
+    let axes: Axes = &[("rate", Kind::Integer, &rates)];
+    let mut plan = plan_of(Workload::Requests, Figure::P99Us, &["a", "b"], axes);
+    plan.grow(&[(0, 8)]);
+    let ratio = |missed: bool| {
+        let observations = observe(&plan, |t| {
+            let (a, slow) = (t.scenario.system == "a", t.round == 1);
+            if missed && a && t.round == 2 {
+                return Outcome::Failed(Failure {
+                    stage: "start".to_owned(),
+                    reason: "it ended".to_owned(),
+                    output: String::new(),
+                });
+            }
+            let mut m = answers(1000, 300);
+            if a && slow {
+                m.response_us.buckets = vec![(200, 1600), (20_000, 400)];
+            }
+            measured(m)
+        });
+        let e = one(findings(&plan, &observations));
+        e.comparisons[0].ratio.expect("seven rounds or more").estimate
+    };
+    // More than a hundredth of all its answers are slow, and a mean of the trials leaves out the slowest trial.
+    assert!((ratio(false).ln().abs() / (20_000_f64 / 300.0).ln() - 1.0).abs() < 0.01, "{}", ratio(false));
+    assert_eq!(ratio(true), 1.0);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::observation::{Observation, Scenario};
 /// The largest share of a system's slowest trial at saturation at which others may arrive.
 const MOST: f64 = 0.8;
 
-/// Makes each comparison undecided that is of such a rate. `observations` are those of all experiments of the run.
+/// Makes each comparison undecided that is of such a rate, and marks the rows. `observations` are those of all experiments of the run.
 pub(super) fn withhold(compared: &mut [Compared<'_>], observations: &[Observation]) {
     let reached: Vec<(Scenario, f64)> = compared
         .iter()
@@ -22,7 +22,7 @@ pub(super) fn withhold(compared: &mut [Compared<'_>], observations: &[Observatio
             Some((trial.scenario.clone(), figure_of(Figure::RequestsPerS, unit, m?)?))
         })
         .collect();
-    for Compared { estimates, comparisons, .. } in compared {
+    for Compared { estimates, comparisons, overdriven, .. } in compared {
         let over: Vec<bool> = estimates
             .iter()
             .map(|e| {
@@ -34,12 +34,14 @@ pub(super) fn withhold(compared: &mut [Compared<'_>], observations: &[Observatio
             })
             .collect();
         let is_over = |at: usize| over.get(at).copied().unwrap_or(false);
-        for c in comparisons.iter_mut().filter(|c| c.verdict.is_decided()) {
-            if is_over(c.scenario) || is_over(c.against) {
-                c.withheld = Some(Withheld::Overdriven);
-                c.verdict = Verdict::Undecided { more_rounds: None };
+        for c in comparisons.iter_mut().filter(|c| c.ratio.is_some()) {
+            if !is_over(c.scenario) && !is_over(c.against) {
+                continue;
             }
+            c.withheld = Some(Withheld::Overdriven);
+            c.verdict = Verdict::Undecided { more_rounds: None };
         }
+        *overdriven = over;
     }
 }
 

@@ -11,8 +11,8 @@ use crate::experiment::Figure;
 /// estimates.
 pub struct Rows {
     panel: Panel,
-    /// Of a percentile: the parts that trials have in that of all answers together. What is said of it then holds by these and by the
-    /// trials' own percentiles, because the error of the first is little known where few trials decide it.
+    /// For a percentile: the pseudo-values of that of all answers together. A statement must hold by these and by the trials' own
+    /// percentiles, because the error of the first is little known where few trials decide it.
     pooled: Option<Panel>,
     design: Design,
     figure: Figure,
@@ -34,12 +34,12 @@ impl Rows {
         let own = estimates.iter().map(|e| row(&e.by_round, !e.is_reference(), e.bound()));
         let panel = Panel::new(own.chain(twin.map(|by_round| row(by_round, false, 0.0))).collect());
         let part = |e: &Estimate| PanelRow {
-            by_round: e.parts.iter().map(|(round, log)| (*round, sign * log)).collect(),
+            by_round: e.pseudo_values.iter().map(|(round, log)| (*round, sign * log)).collect(),
             system: !e.is_reference(),
             bound: e.bound(),
         };
-        let has_parts = estimates.iter().any(|e| !e.parts.is_empty());
-        let pooled = has_parts.then(|| Panel::of_parts(estimates.iter().map(part).collect()));
+        let has_parts = estimates.iter().any(|e| !e.pseudo_values.is_empty());
+        let pooled = has_parts.then(|| Panel::of_pseudo_values(estimates.iter().map(part).collect()));
         Self { panel, pooled, design, figure }
     }
 
@@ -51,7 +51,7 @@ impl Rows {
     /// Compares two rows, less what is expected. None if they share too few rounds.
     pub fn compare(&self, a: usize, b: usize, expected: f64) -> Option<LogRatio> {
         let own = self.design.compare(&self.panel, a, b, expected)?;
-        let Some(pooled) = &self.pooled else { return Some(own) };
+        let Some(pooled) = self.pooled(a, b) else { return Some(own) };
         Some(both(own, self.design.compare(pooled, a, b, expected)?))
     }
 
@@ -69,8 +69,8 @@ impl Rows {
             panel.difference(a, b, &rounds).filter(|_| rounds.len() >= FEWEST_ROUNDS)
         };
         let own = of(&self.panel)?;
-        let Some(pooled) = &self.pooled else { return Some(own) };
-        Some(wider(own, of(pooled)?))
+        let Some(pooled) = self.pooled(a, b) else { return Some(own) };
+        Some(together(own, of(pooled)?))
     }
 
     /// The level of one of `several` intervals that hold together, from as many rounds as the location has.
@@ -91,7 +91,12 @@ impl Rows {
 
     /// The logarithm of how many times better row `a` is than row `b` in the rounds that both have, however few. None if they share none.
     pub fn gap(&self, a: usize, b: usize) -> Option<f64> {
-        self.shown().gap(a, b)
+        self.pooled(a, b).unwrap_or(&self.panel).gap(a, b)
+    }
+
+    /// The pseudo-values, if both rows have the same rounds: those of a row tell of all its rounds together, and of no part of them.
+    fn pooled(&self, a: usize, b: usize) -> Option<&Panel> {
+        self.pooled.as_ref().filter(|pooled| pooled.shared_rounds(a, a) == pooled.shared_rounds(b, b))
     }
 
     /// The numbers whose means are shown.
@@ -127,20 +132,27 @@ impl Rows {
     }
 }
 
-/// What holds of a percentile by the trials' own and by that of all answers together, which is the one that is shown: all that either
-/// leaves open, and no more certainty than either has.
+/// The union of both intervals of a percentile around that of all answers, and the larger p-value. Pseudo-values of an early look would
+/// contain what later rounds did, so that only those of the last are asked.
 fn both(own: LogRatio, pooled: LogRatio) -> LogRatio {
     LogRatio {
-        location: wider(own.location, pooled.location),
+        location: together(own.location, pooled.location),
         low: own.low.min(pooled.low),
         high: own.high.max(pooled.high),
-        p: own.p.max(pooled.p),
-        ..pooled
+        p: own.p.max((pooled.location.p() * LEVEL / pooled.level).min(1.0)),
+        level: pooled.level,
     }
 }
 
-/// The percentile of all answers together, with the larger of both errors.
-fn wider(own: Location, pooled: Location) -> Location {
+/// The percentile of all answers together, with an error so large that its interval contains those of both.
+fn together(own: Location, pooled: Location) -> Location {
     let half = |location: &Location| location.interval(LEVEL).1 - location.estimate;
-    if half(&own) > half(&pooled) { Location { estimate: pooled.estimate, ..own } } else { pooled }
+    let wider = if half(&own) > half(&pooled) { own } else { pooled };
+    let apart = (own.estimate - pooled.estimate).abs();
+    let needed = half(&pooled).max(apart + half(&own));
+    let error = match wider.error > 0.0 {
+        true => wider.error * (needed - wider.bound) / (half(&wider) - wider.bound),
+        false => 0.0,
+    };
+    Location { estimate: pooled.estimate, error, ..wider }
 }

@@ -43,7 +43,8 @@ pub struct Tuned {
     pub front: Vec<usize>,
     /// Values with which every setting failed.
     pub failing: Vec<Failing>,
-    /// What the race could not exclude when its trials ended. None until there is an advice, and if there is no other setting.
+    /// How much better another setting may be. None before there is an advice, if the race had fewer than 70 trials, and if no other
+    /// setting can be judged.
     pub left_open: Option<LeftOpen>,
 }
 
@@ -126,11 +127,14 @@ pub struct Failing {
     pub reason: String,
 }
 
-/// How much better than the advised one another setting may be. The bound holds in 95 % of searches (docs/statistics.md).
+/// How much better than the advised one another setting may be. In simulations the bound holds in 95 % of searches
+/// (docs/statistics.md).
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct LeftOpen {
-    /// How many settings were examined. In a space of more than 5,000 they are those that ran and those beside the advised one.
-    pub examined: usize,
+    /// How many settings were examined in a space of more than 5,000: those that ran and those beside the advised one. None if all that
+    /// did not fail were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub examined: Option<usize>,
     /// How many of them may be better by more than the threshold.
     pub settings: usize,
     /// How many times better one of them may be.

@@ -183,7 +183,7 @@ const RULES: &[Rule] = &[
 /// Whether the percentile of all answers is not that of the usual trial.
 fn few_trials_decide(e: &Estimate) -> bool {
     let usual = stats::median(e.by_round.values().copied());
-    let both = e.figure.zip(usual).filter(|_| !e.parts.is_empty());
+    let both = e.figure.zip(usual).filter(|_| !e.pseudo_values.is_empty());
     both.is_some_and(|(all, usual)| (all / usual).max(usual / all) >= APART)
 }
 

@@ -196,7 +196,7 @@ impl<'a> Race<'a> {
     }
 
     /// How much better than `advised` another setting may be, as a logarithm: what the race expects, and so many standard errors
-    /// of both, of which nothing is taken for known.
+    /// of both. Neither what a knob does nor what a pair of knobs does is taken for known.
     pub fn hope(&self, cell: &Cell, advised: &Cell, errors: f64) -> f64 {
         let standing = &self.standing;
         let unsure = standing.unsure(cell).hypot(standing.unsure(advised));
@@ -275,7 +275,7 @@ impl<'a> Race<'a> {
     }
 
     /// Whether a setting has a value that always failed.
-    fn is_hopeless(&self, cell: &Cell) -> bool {
+    pub fn is_hopeless(&self, cell: &Cell) -> bool {
         self.hopeless.iter().any(|(knob, value)| cell[*knob] == *value)
     }
 
@@ -307,13 +307,18 @@ impl<'a> Race<'a> {
         cells
     }
 
-    /// The settings beside which one is judged: all that have not failed, or those that ran or are beside it in a space that is too
-    /// large.
+    /// Whether the space is small enough to look at all its settings.
+    pub fn sees_all(&self) -> bool {
+        self.lattice.size() <= SEEN
+    }
+
+    /// The settings other than `best` that are judged: all that have not failed. In a space that is too large, those that ran or are
+    /// beside `best`.
     pub fn others(&self, best: &Cell) -> Vec<Cell> {
-        let whole = self.lattice.size() <= SEEN;
         let tried = self.standing.tried();
-        let mut cells = if whole { self.lattice.all() } else { self.lattice.neighbours(best, &tried) };
-        if !whole {
+        let mut cells =
+            if self.sees_all() { self.lattice.all() } else { self.lattice.neighbours(best, &tried) };
+        if !self.sees_all() {
             cells.extend(tried);
             cells.sort();
             cells.dedup();

@@ -46,15 +46,15 @@ pub fn suited(usual: Timing, chosen: Chosen, paces: &[Pace], closed: bool, most_
     let cycle_s = waiting().map(Pace::cycle_s).fold(0.0, f64::max);
     let warmup_s = match chosen.warmup {
         true => usual.warmup_s,
-        false => paces.iter().map(warmup_s).fold(usual.warmup_s.max(2.0 * cycle_s), f64::max),
+        false => rounded(paces.iter().map(warmup_s).fold(usual.warmup_s.max(2.0 * cycle_s), f64::max)),
     };
     let most_s = (most_s - warmup_s - START_S).max(FEWEST_CYCLES * cycle_s);
     let needed_s = waiting().map(window_s).fold(usual.measure_s, f64::max);
     let measure_s = match chosen.window {
         true => usual.measure_s,
-        false => needed_s.min(most_s).max(usual.measure_s),
+        false => rounded(needed_s.min(most_s).max(usual.measure_s)),
     };
-    Timing { warmup_s: rounded(warmup_s), measure_s: rounded(measure_s), ..usual }
+    Timing { warmup_s, measure_s, ..usual }
 }
 
 /// The timing of a first look: the window is the longest.
@@ -73,9 +73,10 @@ fn window_s(pace: &Pace) -> f64 {
     (off / RESOLUTION / pace.callers).max(CYCLES) * pace.cycle_s()
 }
 
-/// Rounded up to half a second, if it is longer than one; what is shorter is as the user or the default says.
+/// Rounded up to half a second, or to a tenth if it is no longer than one.
 fn rounded(seconds: f64) -> f64 {
-    if seconds > 1.0 { (seconds * 2.0).ceil() / 2.0 } else { seconds }
+    let parts = if seconds > 1.0 { 2.0 } else { 10.0 };
+    (seconds * parts).ceil() / parts
 }
 
 #[cfg(test)]

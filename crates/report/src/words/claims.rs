@@ -143,10 +143,12 @@ impl Wording<'_> {
             }
         };
         let work = &self.e.workload.about().unit;
-        if let Some(cost) = e.cpu_s_per_unit {
+        // What the figure is stands in the first words.
+        if let Some(cost) = e.cpu_s_per_unit.filter(|_| self.e.figure != Figure::CpuPerUnit) {
             words.push(format!("{} of CPU a {}", show(cost, Unit::cost_of(work)), work.name));
         }
-        words.extend(e.peak_memory_bytes.map(|bytes| show(bytes as f64, Unit::Bytes)));
+        let memory = e.peak_memory_bytes.filter(|_| self.e.figure != Figure::MemoryBytes);
+        words.extend(memory.map(|bytes| show(bytes as f64, Unit::Bytes)));
         let rounds = several(self.e.rounds.into(), "round");
         format!("{system}: {}{} ({rounds})", words.join(", "), self.of_what(", "))
     }

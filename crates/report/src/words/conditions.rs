@@ -34,11 +34,11 @@ pub fn gated(found: &Findings) -> Vec<Case> {
 pub fn condition(condition: &Condition, scenario: &str, figure: Figure, tested: &Tested) -> Case {
     let text = &condition.text;
     let seen = tested.seen.map(|seen| match condition.bound {
-        Bound::Ratio(_) => format!("{} of the baseline's {}", interval_in_thousandths(seen), figure.name()),
+        Bound::Ratio(_) => format!("{} of the baseline", interval_in_thousandths(seen)),
         Bound::Figure(_) => {
             let unit = Unit::of(figure);
             let [value, low, high] = [seen.estimate, seen.low, seen.high].map(|value| show(value, unit));
-            format!("{} {value} [{low}, {high}]", figure.name())
+            format!("{value} [{low}, {high}]")
         }
     });
     let seen = seen.map_or(String::new(), |seen| format!("{seen}: "));

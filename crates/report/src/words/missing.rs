@@ -34,7 +34,7 @@ pub(crate) fn reason(why: &Missing, asked: Asked) -> String {
         Missing::CountsDisagree => "its counts and those of the server contradict each other".to_owned(),
         Missing::Doubted(seen) => format!("{}; {}", evidence(seen), doubts::remedy(seen.doubt(), asked)),
         Missing::TooFewAnswers { needed, had, longer_s } => format!(
-            "this percentile needs {needed} answers, and all trials together have {had}: trials of {} have enough ({})",
+            "this percentile needs {needed} answers, and all trials together have {had}; trials of {} would have enough ({})",
             seconds(longer_s.ceil()),
             asked.either("-d", "measure_s")
         ),

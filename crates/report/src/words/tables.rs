@@ -109,12 +109,13 @@ fn means(e: &ExperimentFindings) -> String {
         Figure::P50Us => return percentiles(e, "median"),
         Figure::P99Us => return percentiles(e, "99th percentile"),
     };
-    format!("Means over {} {what}, {}.", rounds(e), with_interval())
+    let comma = if e.tuned.is_some() { "," } else { "" };
+    format!("Means over {}{comma} {what}, {}.", rounds(e), with_interval())
 }
 
 fn rounds(e: &ExperimentFindings) -> String {
     match &e.tuned {
-        Some(_) => "the rounds of each setting,".to_owned(),
+        Some(_) => "the rounds of each setting".to_owned(),
         None => several(e.rounds.into(), "round"),
     }
 }
@@ -127,16 +128,19 @@ fn with_interval() -> String {
 fn percentiles(e: &ExperimentFindings, which: &str) -> String {
     /// Of what comes this many times in a given time on average, one in twenty such times sees nothing.
     const ON_AVERAGE: f64 = 3.0;
-    let seen_s = f64::from(e.rounds) * e.timing.measure_s;
-    let unseen = format!(
-        " The windows of a row last {} together: a stall that comes less often than every {} may not be in them.",
-        seconds(seen_s),
-        seconds(seen_s / ON_AVERAGE)
-    );
-    let unseen = if e.tuned.is_some() { "" } else { &unseen };
+    let fewest = e.estimates.iter().map(|e| e.trials).filter(|trials| *trials > 0).min();
+    let unseen = fewest.filter(|_| e.tuned.is_none()).map(|trials| {
+        let seen_s = f64::from(trials) * e.timing.measure_s;
+        format!(
+            " The windows of a row last {} together. A stall that comes less often than every {} may be missed.",
+            seconds(seen_s),
+            seconds(seen_s / ON_AVERAGE)
+        )
+    });
+    let unseen = unseen.unwrap_or_default();
     format!(
         "The {which} of the response times of all answers in {}, from when a request was due, {}.{unseen}",
-        rounds(e).trim_end_matches(','),
+        rounds(e),
         with_interval()
     )
 }

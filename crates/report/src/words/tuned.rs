@@ -348,8 +348,12 @@ impl Wording<'_> {
             Verdict::NoDifference => "no difference worth having".to_owned(),
             Verdict::Undecided { .. } => "undecided".to_owned(),
         };
-        let stays = a.taken_back.contains(&one.knob);
-        let back = if stays { format!(", so it stays at {own}") } else { String::new() };
+        let back = match (a.taken_back.contains(&one.knob), one.verdict == Verdict::Faster) {
+            (true, false) => format!(", so it stays at {own}"),
+            // What would be left of the winner was not shown to be better than the defaults.
+            (true, true) => format!(", but no better part of the winner has it: it stays at {own}"),
+            (false, _) => String::new(),
+        };
         format!("{}: {ratio}, {verdict}{back}", setting(self.e, &point))
     }
 
@@ -407,17 +411,12 @@ impl Wording<'_> {
     /// How much better another setting may be.
     fn left_open(&self) -> Option<String> {
         let open = self.t.left_open.as_ref().filter(|_| self.t.advice.is_some())?;
-        // In a large space, only some are examined.
-        let of_examined = match open.examined > 1 && open.examined + 1 < self.t.settings {
-            true => format!(" of the {} that were examined", open.examined),
-            false => String::new(),
-        };
+        let of_examined =
+            open.examined.map_or_else(String::new, |some| format!(" of the {some} that were examined"));
         Some(match open.settings {
             0 => {
                 let threshold = chosen_percent(self.e.threshold);
-                format!(
-                    "no other setting{of_examined} is {threshold} better, as far as the race can tell (95 %)"
-                )
+                format!("no other setting{of_examined} is more than {threshold} better (95 %)")
             }
             _ => format!(
                 "another setting{of_examined} may be up to {} better (95 %); a longer --budget tries more",
@@ -427,10 +426,11 @@ impl Wording<'_> {
     }
 }
 
-/// A ratio with its interval. If it is hardly measured, only its lower end is known.
+/// A ratio with its interval. If it is hardly measured, only the ends of this are known.
 fn sure(ratio: Ratio) -> String {
-    match ratio.is_hardly_measured() && ratio.low > 1.0 {
-        true => format!("at least {}", times(ratio.low)),
+    match ratio.is_hardly_measured() {
+        true if ratio.low > 1.0 => format!("at least {}", times(ratio.low)),
+        true => format!("{} to {}", times(ratio.low), times(ratio.high)),
         false => interval_in_hundredths(ratio),
     }
 }

@@ -71,7 +71,7 @@ fn what(code: Code) -> String {
             format!("trials lie more than {} of their median apart", chosen_percent(UNSTEADY))
         }
         Code::FewTrialsDecide => format!(
-            "the percentile of all answers is {} times that of the usual trial, or more: few trials decide it",
+            "the percentile of all answers differs from that of the median trial by a factor of {} or more: few trials decide it",
             tenths(APART)
         ),
         Code::PercentileUnsupported => "too few operations for p99 (it needs 1000)".to_owned(),
@@ -82,7 +82,7 @@ fn what(code: Code) -> String {
 pub(super) fn remedy(code: Code, asked: Asked) -> &'static str {
     match code {
         Code::Incomplete => "wait, or continue with --resume",
-        Code::TooFewTrials => "more --rounds; see the failures, if any",
+        Code::TooFewTrials => "more --rounds, or a longer --budget",
         Code::NothingFinished => asked.either(
             "a longer window (-d), or less work for one operation",
             "a longer measure_s, or less work for one operation",
@@ -101,8 +101,8 @@ pub(super) fn remedy(code: Code, asked: Asked) -> &'static str {
             "stop other work on the machine (`narrows doctor`), a longer measure_s, more --rounds",
         ),
         Code::FewTrialsDecide => asked.either(
-            "a longer window (-d) or more --rounds, until each window or many of them contain what is slow",
-            "a longer measure_s or more --rounds, until each window or many of them contain what is slow",
+            "a longer window (-d) or more --rounds, so that many windows contain what is slow",
+            "a longer measure_s or more --rounds, so that many windows contain what is slow",
         ),
         Code::PercentileUnsupported => {
             asked.either("a longer window (-d), or more --rounds", "a longer measure_s, or more --rounds")

@@ -164,8 +164,9 @@ impl Running {
         let (Some(exit), living) = (group.exited(), group.tree().living()) else { return String::new() };
         let Some(pid) = living.first() else { return String::new() };
         let name = proc::name(*pid);
-        let keep =
-            foreground(&name).map_or(String::new(), |how| format!("; {how} keeps it in the foreground"));
+        let keep = foreground(&name).map_or("; keep it in the foreground".to_owned(), |how| {
+            format!("; {how} keeps it in the foreground")
+        });
         format!("; its first process {exit} and left {name} (process {pid}) in the background{keep}")
     }
 

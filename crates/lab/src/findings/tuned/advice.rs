@@ -22,7 +22,7 @@ pub struct Advice {
     pub because: Because,
     /// The knobs of the setting that won the race. It is never the default.
     pub winner: Point,
-    /// The knobs of the winner that the advised setting leaves at their default, because what each contributes is not shown.
+    /// The knobs of the winner that the advised setting leaves at their default.
     pub taken_back: Vec<String>,
     /// How many times better the winner is than the default, if a part of it is advised. None otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -229,8 +229,9 @@ impl Proof<'_> {
         (contributions, self.simplest(&not_shown, candidates))
     }
 
-    /// The setting with the fewest changes that are not shown, and with the most that are. It must certainly be better than the
-    /// default itself. A single change is shown by that. None if no other has fewer of them than the winner.
+    /// The setting with the fewest changes that are not shown; of several, the one with the most changes. No trial of it failed, and it
+    /// is faster than the default. A single change counts as shown, because that comparison shows it. None if no setting has fewer
+    /// changes that are not shown than the winner.
     fn simplest(
         &self,
         not_shown: &[usize],
@@ -243,7 +244,8 @@ impl Proof<'_> {
             if changed.len() == 1 { 0 } else { few }
         };
         let shown = candidates
-            .filter(|(place, judged)| judged.verdict == Verdict::Faster && self.is_kept(*place))
+            .filter(|(_, judged)| judged.verdict == Verdict::Faster)
+            .filter(|(place, _)| self.failed(*place) == 0 && self.is_kept(*place))
             .filter(|(place, _)| doubtful(*place) < not_shown.len());
         shown.min_by(|(a, one), (b, other)| {
             let changes = |place: usize| lattice.changed(&self.step.cells[place]).len();

@@ -209,6 +209,18 @@ fn a_knob_that_is_shown_to_contribute_nothing_is_left_at_its_default() {
     }
 }
 
+#[test]
+fn a_part_of_the_winner_that_fails_now_and_then_is_not_advised_instead() {
+    let knobs: [(&str, &[i64]); 2] = [("workers", &[1, 2]), ("threads", &[1, 2])];
+    let mut rules = vec![rule("workers", 2, 1.5, json!({})), rule("threads", 2, 1.02, json!({}))];
+    let mut fail = now_and_then(2, fails());
+    fail.point.insert("threads".to_owned(), Value::Integer(1));
+    rules.push(fail);
+    let advice = search(&knobs, &[], &[], rules).advice.expect("the search has ended");
+    assert_eq!((&advice.point, advice.because), (&advice.winner, Because::Better));
+    assert!(advice.taken_back.is_empty() && advice.winner_gain.is_none(), "{advice:?}");
+}
+
 /// In trials that differ by 20 %, 4 % is never shown, and more than one knob may seem to bring it. The proof may have had no time
 /// for the setting without all of them.
 #[test]

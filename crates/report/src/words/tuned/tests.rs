@@ -261,7 +261,8 @@ fn below_the_answer_is_what_each_knob_contributes_and_what_does_not_work() {
     assert!(
         lines[4].starts_with("tried 12 of 12 settings in ") && lines[4].ends_with(" fresh rounds decided")
     );
-    assert_eq!(lines[5..], ["no other setting is 5 % better, as far as the race can tell (95 %)"]);
+    // Too few trials say nothing of what was not tried.
+    assert_eq!(lines.len(), 5);
     assert_eq!(lines_to_paste(&e).collect::<Vec<_>>(), ["buffer 16;", "workers 4;"]);
 }
 
@@ -285,7 +286,7 @@ fn a_change_that_is_taken_back_and_limits_and_what_is_left_open_have_lines() {
         contribution("spare", 1, None, Verdict::Undecided { more_rounds: None }),
     ];
     (found.advice, found.settings) = (Some(advised), usize::MAX);
-    found.left_open = Some(LeftOpen { examined: 11, settings: 3, up_to: 1.124 });
+    found.left_open = Some(LeftOpen { examined: Some(11), settings: 3, up_to: 1.124 });
     let lines = below(&e, e.tuned.as_ref().expect("a search"));
     for line in [
         "buffer=16: 1.00x [0.98, 1.02], no difference worth having, so it stays at its default",
