@@ -260,7 +260,7 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
     let (all, unit) = (|| trials.values().copied(), &scenario.workload().about().unit);
     let figure_of = |m: &Measurement| figure_of(figure, unit, m);
     let sample = Sample::new(all().filter_map(figure_of).collect()).ok();
-    let of_figure = || all().filter(|m| figure_of(m).is_some());
+    let pooled = figure.percentile().map(|p| pooled(trials, &figure_of, p));
     let errors = errors(all());
     let (successes, wrong) = (all().map(|m| m.successes).sum::<u64>(), errors.values().sum::<u64>());
     let together = |latency: fn(&Measurement) -> &Latency| Latency::together(all().map(latency));
@@ -276,17 +276,12 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
         failed,
         warmth: Warmth::default(),
         // `level` sets the figure of those that are above zero, its interval and the share.
-        figure: match figure.percentile() {
-            Some(p) => Latency::together(of_figure().map(|m| &m.response_us))
-                .percentile(p)
-                .map(|us| us.value() as f64),
-            None => sample.as_ref().map(Sample::median),
-        },
+        figure: pooled.as_ref().map_or_else(|| sample.as_ref().map(Sample::median), |pooled| pooled.0),
         interval: None,
         spread: sample.as_ref().and_then(Sample::spread),
         resolution: resolution_of(figure, scenario, trials),
         by_round: trials.iter().filter_map(|(round, m)| Some((*round, figure_of(m)?))).collect(),
-        pseudo_values: figure.percentile().map(|p| pseudo_values(trials, &figure_of, p)).unwrap_or_default(),
+        pseudo_values: pooled.map(|pooled| pooled.1).unwrap_or_default(),
         of_reference: None,
         cpu_s_per_unit: median_ratio(all().map(|m| (m.system.cpu_s, m.worth(unit)))),
         cpu_share: median(all().filter(|m| m.elapsed_s > 0.0).map(|m| m.system.cpu_s / m.elapsed_s)),
@@ -323,16 +318,19 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
     }
 }
 
-/// See [`Estimate::pseudo_values`]. Only trials with a figure of their own have one.
-fn pseudo_values(
+/// Percentile `p` of the answers of all trials that have a figure of their own, in microseconds, and [`Estimate::pseudo_values`]. None if
+/// there are too few answers.
+fn pooled(
     trials: &ByRound,
     figure_of: &impl Fn(&Measurement) -> Option<f64>,
     p: f64,
-) -> BTreeMap<u32, f64> {
-    let with_figure = trials.iter().filter(|(_, m)| figure_of(m).is_some());
-    let samples = with_figure.map(|(round, m)| (*round, m.response_us.samples()));
+) -> (Option<f64>, BTreeMap<u32, f64>) {
+    let with_figure = || trials.iter().filter(|(_, m)| figure_of(m).is_some());
+    let together = Latency::together(with_figure().map(|(_, m)| &m.response_us));
+    let samples = with_figure().map(|(round, m)| (*round, m.response_us.samples()));
     let (rounds, samples): (Vec<u32>, Vec<_>) = samples.filter(|(_, samples)| !samples.is_empty()).unzip();
-    rounds.into_iter().zip(stats::pseudo_values(&samples, p).unwrap_or_default()).collect()
+    let pseudo_values = stats::pseudo_values(&samples, p).unwrap_or_default();
+    (together.percentile(p).map(|us| us.value() as f64), rounds.into_iter().zip(pseudo_values).collect())
 }
 
 /// Failed operations of all trials, by class.
