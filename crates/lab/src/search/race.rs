@@ -275,7 +275,7 @@ impl<'a> Race<'a> {
     }
 
     /// Whether a setting has a value that always failed.
-    pub fn is_hopeless(&self, cell: &Cell) -> bool {
+    fn is_hopeless(&self, cell: &Cell) -> bool {
         self.hopeless.iter().any(|(knob, value)| cell[*knob] == *value)
     }
 

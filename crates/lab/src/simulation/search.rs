@@ -79,7 +79,7 @@ pub(super) struct Searched {
     pub worse: f64,
     /// A knob that changes nothing is said to contribute.
     pub idle: f64,
-    /// No setting is better than the advised one by more than what is not excluded.
+    /// No setting is better than the advised one by more than what is not excluded, or nothing is said of that.
     pub held: f64,
     /// By how much another setting may be better, as a share, ascending.
     pub open: Vec<f64>,
@@ -128,15 +128,15 @@ fn of_random_surfaces(sizes: &'static [usize], shape: Shape, label: &'static str
         let lost = 1.0 - (-best).exp();
         let mut counts = advice.contributions.iter().filter(|one| one.verdict == Verdict::Faster);
         let knob = |of: &str| (0..sizes.len()).find(|knob| name(*knob) == of).unwrap();
-        let open = tuned.left_open.expect("what is not excluded").up_to;
+        let open = tuned.left_open.map(|open| open.up_to);
         add(&mut all.near, lost <= 0.02);
         add(&mut all.close, lost <= 0.05);
         let of_winner = surface.worth(&surface.cell(&advice.winner)) - surface.best();
         add(&mut all.won, 1.0 - of_winner.exp() <= 0.05);
         add(&mut all.worse, advised < surface.worth(surface.default_cell()) - 1e-9);
         add(&mut all.idle, counts.any(|one| surface.is_flat(knob(&one.knob))));
-        add(&mut all.held, best <= open.ln());
-        all.open.push(open - 1.0);
+        add(&mut all.held, open.is_none_or(|open| best <= open.ln()));
+        all.open.extend(open.map(|open| open - 1.0));
         all.mean_trials += trials as f64 * share;
         all.most_trials = all.most_trials.max(trials);
     }

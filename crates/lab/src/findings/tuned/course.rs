@@ -196,8 +196,8 @@ impl Course<'_> {
             return None;
         }
         let advised = self.hunt.space.cell_of(advised)?;
-        let mut others = self.race.others(&advised);
-        others.retain(|cell| !self.race.is_hopeless(cell));
+        // What the race gave up because of a value that fails is among them: that value may fail only beside another.
+        let others = self.race.others(&advised);
         let hopes: Vec<f64> =
             others.iter().map(|cell| self.race.hope(cell, &advised, NOT_EXCLUDED)).collect();
         let threshold = self.hunt.search.terms.threshold;
