@@ -130,7 +130,7 @@ net.createServer(socket => {
 
 fn node_server(home: &Home, name: &str, [count, tail, close]: [&str; 3]) {
     let script = SERVER.replace("COUNT", count).replace("TAIL", tail).replace("CLOSE", close);
-    home.node_server(name, &script, "");
+    home.node_server(name, &script, "[stop]\ngrace_ms = 5000\n");
     let manifest =
         std::fs::read_to_string(home.path(&format!("systems/{name}/system.toml"))).expect("a manifest");
     let both = manifest.replace("[\"requests\"]", "[\"upload\", \"requests\"]");

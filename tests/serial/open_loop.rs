@@ -51,7 +51,8 @@ fn an_experiment_with_rates_shows_response_times_and_late_arrivals() {
     let few = serde_json::to_value(Code::TooFewTrials).expect("a code");
     assert!(warnings.iter().any(|warning| warning["code"] == few), "{warnings:?}");
     let text = in_checkout(&home, &["report", "last", "--details"]).code(0).stdout;
-    let heading = "99th percentile of the response times of all answers in 1 round, from when a request was due";
+    let heading =
+        "99th percentile of the response times of all answers in 1 round, from when a request was due";
     assert!(squeezed(&text).contains(heading), "{text}");
 }
 
