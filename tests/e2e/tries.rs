@@ -217,8 +217,8 @@ fn a_gate_may_limit_the_figure_itself() {
     };
     // No server answers without memory, nor with a terabyte.
     gate("memory>1000GB,rate<1/s").code(0);
-    gate("memory>1kB").code(3).says(&["failed: ", "memory>1kB"]);
-    gate("rate>1/s").code(3).says(&["failed: ", "rate>1/s"]);
+    gate("memory>1kB").code(3).says(&["failed: ", "MB [", "memory>1kB"]);
+    gate("rate>1/s").code(3).says(&["failed: ", "/s [", "rate>1/s"]);
     gate("rate<20ms").code(2).says(&["ms is none of its units, which are /s, k/s"]);
     // Chance decides whether a bound at the figure itself is decided, but never the words.
     let at_the_bound = |words: &[&str]| {

@@ -3,7 +3,7 @@
 
 use stats::Verdict;
 
-use super::{Compared, Withheld};
+use super::{Compared, Comparison, Withheld};
 use crate::experiment::Figure;
 use crate::figures::{RANKED_ERRORS, figure_of, measured};
 use crate::observation::{Observation, Scenario};
@@ -34,10 +34,8 @@ pub(super) fn withhold(compared: &mut [Compared<'_>], observations: &[Observatio
             })
             .collect();
         let is_over = |at: usize| over.get(at).copied().unwrap_or(false);
-        for c in comparisons.iter_mut().filter(|c| c.ratio.is_some()) {
-            if !is_over(c.scenario) && !is_over(c.against) {
-                continue;
-            }
+        let over_either = |c: &&mut Comparison| is_over(c.scenario) || is_over(c.against);
+        for c in comparisons.iter_mut().filter(|c| c.ratio.is_some()).filter(over_either) {
             c.withheld = Some(Withheld::Overdriven);
             c.verdict = Verdict::Undecided { more_rounds: None };
         }

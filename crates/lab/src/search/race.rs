@@ -199,7 +199,7 @@ impl<'a> Race<'a> {
     /// of both. Neither what a knob does nor what a pair of knobs does is taken for known.
     pub fn hope(&self, cell: &Cell, advised: &Cell, errors: f64) -> f64 {
         let standing = &self.standing;
-        let unsure = standing.unsure(cell).hypot(standing.unsure(advised));
+        let unsure = standing.whole_error(cell).hypot(standing.whole_error(advised));
         let lost = self.lost(|limit| limit.expected(cell) + errors * limit.error(cell));
         standing.expected(cell) - standing.expected(advised) + errors * unsure - lost
     }

@@ -240,16 +240,20 @@ impl Standing {
 
     /// About how far the expected logarithm of a cell is off. What its knobs do alone is known best, and not counted.
     pub fn error(&self, cell: &Cell) -> f64 {
-        let parts = self.factors.iter().zip(&self.effects).filter(|(factor, _)| factor.second.is_some());
-        let pairs: f64 = parts.map(|(factor, part)| part.unsure[factor.level(cell)]).sum();
-        (1.0 / (self.trials(cell) as f64 / self.noise.powi(2) + 1.0 / (self.special.variance + pairs))).sqrt()
+        self.error_of(cell, |factor| factor.second.is_some())
     }
 
     /// How far the expected logarithm of a cell is off, if what its knobs do alone is not taken for known either.
-    pub fn unsure(&self, cell: &Cell) -> f64 {
-        let parts = self.factors.iter().zip(&self.effects);
-        let all: f64 = parts.map(|(factor, part)| part.unsure[factor.level(cell)]).sum();
-        (1.0 / (self.trials(cell) as f64 / self.noise.powi(2) + 1.0 / (self.special.variance + all))).sqrt()
+    pub fn whole_error(&self, cell: &Cell) -> f64 {
+        self.error_of(cell, |_| true)
+    }
+
+    /// The same, if only these of its factors are not taken for known.
+    fn error_of(&self, cell: &Cell, counts: impl Fn(&Factor) -> bool) -> f64 {
+        let parts = self.factors.iter().zip(&self.effects).filter(|(factor, _)| counts(factor));
+        let variance: f64 = parts.map(|(factor, part)| part.unsure[factor.level(cell)]).sum();
+        (1.0 / (self.trials(cell) as f64 / self.noise.powi(2) + 1.0 / (self.special.variance + variance)))
+            .sqrt()
     }
 
     /// What a value of a knob does by itself, as a logarithm.
