@@ -181,15 +181,27 @@ impl Store {
     fn version(&self) -> Result<Option<i64>, StoreError> {
         let number =
             |pragma: &str| self.connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-        let (application, version) = (number("application_id")?, number("user_version")?);
-        let tables: i64 =
-            self.connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+        let tables = || {
+            self.connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))
+        };
+        let (application, version, tables) =
+            self.at_once(|| Ok((number("application_id")?, number("user_version")?, tables()?)))?;
         match (application, version) {
             (0, 0) if tables == 0 => Ok(None),
             (APPLICATION, 1..=SCHEMA) => Ok(Some(version)),
             (APPLICATION, newer) => Err(StoreError::Newer { path: self.path.clone(), found: newer }),
             _ => Err(StoreError::NotOurs { path: self.path.clone() }),
         }
+    }
+
+    /// Reads the same state of the file in all queries. Otherwise another process may make the store between two of them, and what
+    /// they say together was never true.
+    fn at_once<T>(&self, read: impl FnOnce() -> Result<T, rusqlite::Error>) -> Result<T, rusqlite::Error> {
+        // Unlike a transaction, a savepoint may be within another one.
+        self.connection.execute_batch("SAVEPOINT reading")?;
+        let seen = read();
+        let released = self.connection.execute_batch("RELEASE reading");
+        seen.and_then(|seen| released.map(|()| seen))
     }
 
     fn prepare(&self) -> Result<(), StoreError> {

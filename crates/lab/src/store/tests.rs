@@ -378,6 +378,18 @@ fn a_full_disk_loses_only_the_trial_that_did_not_fit() {
 }
 
 #[test]
+fn several_processes_that_make_a_store_at_once_all_open_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..100 {
+        let path = folder.path().join(format!("{round}.db"));
+        std::thread::scope(|scope| {
+            let opened: Vec<_> = (0..4).map(|_| scope.spawn(|| Store::open(&path).map(drop))).collect();
+            opened.into_iter().for_each(|one| one.join().unwrap().unwrap());
+        });
+    }
+}
+
+#[test]
 fn a_store_can_be_read_while_a_run_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
