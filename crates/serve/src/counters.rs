@@ -12,6 +12,7 @@ pub struct Counters {
     responses: AtomicU64,
     connections: AtomicU64,
     open: AtomicU64,
+    sockets: AtomicU64,
     peak: AtomicU64,
     closes: AtomicU64,
     cpu_ns: AtomicU64,
@@ -54,9 +55,18 @@ impl Counters {
         self.peak.fetch_max(open, Relaxed) < open
     }
 
-    /// The connections that are open now.
-    pub(crate) fn open(&self) -> u64 {
-        self.open.load(Relaxed)
+    /// The sockets that there are now. A connection of which one side has ended still takes one.
+    pub(crate) fn sockets(&self) -> u64 {
+        self.sockets.load(Relaxed)
+    }
+
+    /// Counts a socket that was taken, or given back.
+    pub(crate) fn seated(&self) {
+        self.sockets.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn left(&self) {
+        self.sockets.fetch_sub(1, Relaxed);
     }
 
     /// Lowers the peak by one: the connection that raised it replaced another.

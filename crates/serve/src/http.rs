@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use wire::http::{
-    BodyLength, CONTINUE, Connection, HttpEvent, Limits, Method, RequestDecoder, RequestHead,
+    BodyLength, CONTINUE, Connection, HttpEvent, Limits, Method, RequestDecoder, RequestHead, Version,
     encode_response_head,
 };
 
-use crate::limits::HEAD;
+use crate::limits::{HEAD, UNSENT};
+use crate::stream::{Script, put_chunk};
 use crate::{Counters, Farewell};
 
 /// The header that answers repeat.
@@ -34,8 +35,6 @@ pub(crate) struct Rules {
 /// What the server must do for a connection after bytes arrived.
 #[derive(Default)]
 pub(crate) struct Wants {
-    /// Look at the connection again at this time.
-    pub wake: Option<Instant>,
     /// Use larger buffers.
     pub bulk: bool,
     /// A request or a frame became complete.
@@ -47,10 +46,6 @@ pub(crate) struct Wants {
 impl Wants {
     /// Adds what further bytes want.
     pub(crate) fn add(&mut self, more: Self) {
-        self.wake = match (self.wake, more.wake) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
         self.bulk |= more.bulk;
         self.whole |= more.whole;
         self.abort |= more.abort;
@@ -64,6 +59,9 @@ enum Route {
     Echo(Vec<u8>),
     Upload,
     Wait(Duration),
+    Stream(Box<Script>),
+    /// With the request's body so far.
+    Chat(Vec<u8>),
     /// None: refused with this status.
     Refused(u16),
 }
@@ -73,6 +71,7 @@ struct PendingRequest {
     route: Route,
     head_only: bool,
     connection: Connection,
+    version: Version,
     id: Option<Vec<u8>>,
     received: u64,
 }
@@ -81,6 +80,46 @@ struct PendingRequest {
 struct QueuedAnswer {
     due: Instant,
     bytes: Vec<u8>,
+    /// What follows the bytes, piece by piece.
+    stream: Option<Playing>,
+}
+
+/// A stream that has begun.
+struct Playing {
+    script: Box<Script>,
+    began: Instant,
+    /// The number of the answer on its connection, from 1.
+    answer: u64,
+    /// The next piece.
+    next: u32,
+    chunked: bool,
+}
+
+impl Playing {
+    /// When the next piece is due.
+    fn due(&self) -> Instant {
+        self.began + self.script.due(self.next, self.answer)
+    }
+
+    /// Appends the pieces that are due, as long as there is little to send. Returns whether the stream has ended.
+    fn play(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
+        while self.next < self.script.pieces() {
+            if self.due() > now || out.len() >= UNSENT {
+                return false;
+            }
+            let piece = self.script.piece(self.next);
+            match (self.chunked, piece.is_empty()) {
+                (true, false) => put_chunk(out, &piece),
+                (true, true) => {}
+                (false, _) => out.extend_from_slice(piece.as_bytes()),
+            }
+            self.next += 1;
+        }
+        if self.chunked {
+            out.extend_from_slice(b"0\r\n\r\n");
+        }
+        true
+    }
 }
 
 pub(crate) struct Dialogue {
@@ -146,7 +185,7 @@ impl Dialogue {
                 HttpEvent::End => {
                     counts.requested(1);
                     wants.whole = true;
-                    self.answer(now, rules, &mut wants);
+                    self.answer(now, rules);
                 }
             }
         }
@@ -154,8 +193,8 @@ impl Dialogue {
     }
 
     /// Queues the answer to a complete request.
-    fn answer(&mut self, now: Instant, rules: &Rules, wants: &mut Wants) {
-        let Some(request) = self.request.take() else { return };
+    fn answer(&mut self, now: Instant, rules: &Rules) {
+        let Some(mut request) = self.request.take() else { return };
         self.served += 1;
         let spent = rules.max_keepalive.is_some_and(|most| self.served >= most);
         let connection = match rules.farewell {
@@ -165,16 +204,35 @@ impl Dialogue {
         self.told = request.connection == Connection::Close;
         self.last = spent || self.told;
         let wait = if let Route::Wait(wait) = request.route { wait } else { Duration::ZERO };
-        let due = now + wait;
-        if !wait.is_zero() {
-            wants.add(Wants { wake: Some(due), ..Wants::default() });
+        match request.script() {
+            None => self.queue(now + wait, request.encode(connection)),
+            Some(script) => self.begin(now, script, &request, connection),
         }
-        self.queue(due, request.encode(connection));
+    }
+
+    /// Queues an answer that a script times.
+    fn begin(&mut self, now: Instant, script: Box<Script>, request: &PendingRequest, connection: Connection) {
+        let answer = self.served;
+        if !script.streams() {
+            let (body, last) = (script.whole(), script.pieces().saturating_sub(1));
+            let mut bytes = request.head(script.content_type(), connection, Some(body.len()));
+            bytes.extend_from_slice(body.as_bytes());
+            return self.queue(now + script.due(last, answer), bytes);
+        }
+        let chunked = request.version == Version::Http11;
+        // The end of a stream without chunks is that of the connection.
+        let connection = if chunked { connection } else { Connection::Close };
+        self.last |= !chunked;
+        let bytes = request.head(script.content_type(), connection, None);
+        self.waiting += bytes.len();
+        let playing = Playing { script, began: now, answer, next: 0, chunked };
+        let stream = (!request.head_only).then_some(playing);
+        self.answers.push_back(QueuedAnswer { due: now, bytes, stream });
     }
 
     fn queue(&mut self, due: Instant, bytes: Vec<u8>) {
         self.waiting += bytes.len();
-        self.answers.push_back(QueuedAnswer { due, bytes });
+        self.answers.push_back(QueuedAnswer { due, bytes, stream: None });
     }
 
     fn refuse(&mut self, status: u16, now: Instant) {
@@ -191,15 +249,23 @@ impl Dialogue {
 
     pub(crate) fn answers(&mut self, now: Instant, out: &mut Vec<u8>) -> u64 {
         let mut count = 0;
-        while self.answers.front().is_some_and(|answer| answer.due <= now) {
-            let Some(answer) = self.answers.pop_front() else { break };
-            self.waiting -= answer.bytes.len();
-            count += u64::from(answer.bytes != CONTINUE);
+        while let Some(answer) = self.answers.front_mut().filter(|answer| answer.due <= now) {
+            let bytes = std::mem::take(&mut answer.bytes);
+            self.waiting -= bytes.len();
+            let is_answer = bytes != CONTINUE;
             if out.is_empty() {
-                *out = answer.bytes;
+                *out = bytes;
             } else {
-                out.extend_from_slice(&answer.bytes);
+                out.extend_from_slice(&bytes);
             }
+            if let Some(playing) = &mut answer.stream
+                && !playing.play(now, out)
+            {
+                answer.due = playing.due();
+                break;
+            }
+            self.answers.pop_front();
+            count += u64::from(is_answer);
         }
         count
     }
@@ -207,15 +273,15 @@ impl Dialogue {
     /// The bytes of the answers that wait, and those that are kept of the request being read.
     pub(crate) fn held(&self) -> (usize, usize) {
         let kept = match &self.request {
-            Some(PendingRequest { route: Route::Echo(held), .. }) => held.len(),
+            Some(PendingRequest { route: Route::Echo(held) | Route::Chat(held), .. }) => held.len(),
             _ => 0,
         };
         (self.waiting, kept)
     }
 
-    /// Whether the next answer is not due yet: the server lets the peer wait.
-    pub(crate) fn keeps_waiting(&self, now: Instant) -> bool {
-        self.answers.front().is_some_and(|answer| answer.due > now)
+    /// When the next answer or piece is due, if it is not due yet: the server lets the peer wait.
+    pub(crate) fn waits_until(&self, now: Instant) -> Option<Instant> {
+        self.answers.front().map(|answer| answer.due).filter(|due| *due > now)
     }
 
     /// Whether the peer may still be sending when the server closes.
@@ -234,6 +300,7 @@ impl PendingRequest {
             route: Route::of(head.path),
             head_only: head.method == Method::Head,
             connection: head.connection(),
+            version: head.version,
             id: head.watched.map(<[u8]>::to_vec),
             received: 0,
         }
@@ -241,7 +308,7 @@ impl PendingRequest {
 
     fn body(&mut self, data: &[u8], room: usize) {
         self.received += data.len() as u64;
-        if let Route::Echo(held) = &mut self.route {
+        if let Route::Echo(held) | Route::Chat(held) = &mut self.route {
             if held.len() + data.len() > ECHO_LIMIT {
                 self.route = Route::Refused(413);
             } else if data.len() > room {
@@ -252,12 +319,57 @@ impl PendingRequest {
         }
     }
 
+    /// The script of the answer. None if none times it. A chat that cannot be read is refused.
+    fn script(&mut self) -> Option<Box<Script>> {
+        match std::mem::replace(&mut self.route, Route::Refused(400)) {
+            Route::Stream(script) => Some(script),
+            Route::Chat(body) => {
+                let script = Script::of_chat(&body).ok()?;
+                if script.weight() > ECHO_LIMIT as u64 {
+                    self.route = Route::Refused(413);
+                    return None;
+                }
+                Some(Box::new(script))
+            }
+            other => {
+                self.route = other;
+                None
+            }
+        }
+    }
+
+    /// The head of an answer that a script times: of so many bytes, or of a stream.
+    fn head(&self, content_type: &str, connection: Connection, length: Option<usize>) -> Vec<u8> {
+        let mut head = format!("HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n").into_bytes();
+        match length {
+            Some(length) => head.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes()),
+            None => head.extend_from_slice(b"Cache-Control: no-cache\r\n"),
+        }
+        if length.is_none() && self.version == Version::Http11 {
+            head.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        }
+        head.extend_from_slice(match connection {
+            Connection::Implied => b"",
+            Connection::KeepAlive => b"Connection: keep-alive\r\n",
+            Connection::Close => b"Connection: close\r\n",
+        });
+        if let Some(id) = &self.id {
+            head.extend_from_slice(format!("{ID}: ").as_bytes());
+            head.extend_from_slice(id);
+            head.extend_from_slice(b"\r\n");
+        }
+        head.extend_from_slice(b"\r\n");
+        head
+    }
+
     fn encode(self, connection: Connection) -> Vec<u8> {
         let (status, body) = match self.route {
             Route::Hello | Route::Wait(_) => (200, b"ok".to_vec()),
             Route::Echo(held) => (200, held),
             Route::Upload => (200, self.received.to_string().into_bytes()),
             Route::Refused(status) => (status, Vec::new()),
+            // A script has answered these.
+            Route::Stream(_) | Route::Chat(_) => (400, Vec::new()),
         };
         let mut bytes = Vec::with_capacity(128 + body.len());
         let id = self.id.as_deref().map(|id| (ID, id));
@@ -271,11 +383,15 @@ impl PendingRequest {
 
 impl Route {
     fn of(path: &[u8]) -> Self {
+        if let Some(script) = Script::of(path) {
+            return script.map_or(Self::Refused(400), |script| Self::Stream(Box::new(script)));
+        }
         let path = path.split(|byte| *byte == b'?').next().unwrap_or_default();
         match path {
             b"/" => Self::Hello,
             b"/echo" => Self::Echo(Vec::new()),
             b"/upload" => Self::Upload,
+            b"/v1/chat/completions" => Self::Chat(Vec::new()),
             _ => match path.strip_prefix(b"/wait/").map(millis) {
                 Some(Some(wait)) if wait <= WAIT_LIMIT => Self::Wait(wait),
                 Some(_) => Self::Refused(400),
@@ -292,65 +408,4 @@ fn millis(digits: &[u8]) -> Option<Duration> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LOOSE: Rules = Rules { max_keepalive: None, farewell: Farewell::Announced, body: 10, room: 1000 };
-
-    fn talk(said: &[u8], rules: Rules, wait: Duration) -> (String, Dialogue, Counters) {
-        let (mut dialogue, counts, now) = (Dialogue::default(), Counters::default(), Instant::now());
-        dialogue.hear(said, now, &rules, &counts);
-        let mut out = Vec::new();
-        dialogue.answers(now + wait, &mut out);
-        (String::from_utf8(out).expect("answers are text"), dialogue, counts)
-    }
-
-    #[test]
-    fn each_endpoint_answers_as_documented() {
-        let table: [(&[u8], u16, &str); 9] = [
-            (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 200, "ok"),
-            (b"GET /?a=b HTTP/1.1\r\nHost: x\r\n\r\n", 200, "ok"),
-            (b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n", 200, ""),
-            (b"POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabcde", 200, "5"),
-            (b"POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", 200, "0"),
-            (
-                b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
-                200,
-                "abc",
-            ),
-            (b"GET /wait/x HTTP/1.1\r\nHost: x\r\n\r\n", 400, ""),
-            (b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n", 404, ""),
-            (b"nonsense\r\n\r\n", 400, ""),
-        ];
-        for (said, status, body) in table {
-            let (answer, _, _) = talk(said, LOOSE, Duration::ZERO);
-            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
-            assert!(answer.ends_with(&format!("\r\n\r\n{body}")), "{answer}");
-        }
-    }
-
-    #[test]
-    fn answers_keep_the_order_of_requests_and_wait_their_time() {
-        let said = b"GET /wait/10 HTTP/1.1\r\nHost: x\r\nx-request-id: slow\r\n\r\n\
-            GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: fast\r\n\r\n";
-        assert_eq!(talk(said, LOOSE, Duration::from_millis(9)).0, "");
-        let (answers, _, counts) = talk(said, LOOSE, Duration::from_millis(10));
-        let place = |word| answers.find(word).expect(word);
-        assert!(place("slow") < place("fast"));
-        assert_eq!(counts.read().requests, 2);
-    }
-
-    #[test]
-    fn the_last_request_of_a_connection_is_announced_or_silent() {
-        let said = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(3);
-        let table = [(Farewell::Announced, true), (Farewell::Silent, false)];
-        for (farewell, announced) in table {
-            let rules = Rules { max_keepalive: Some(2), farewell, ..LOOSE };
-            let (answers, dialogue, counts) = talk(&said, rules, Duration::ZERO);
-            assert_eq!(answers.matches("HTTP/1.1 200").count(), 2);
-            assert_eq!(answers.to_lowercase().contains("connection: close"), announced);
-            assert!(dialogue.over());
-            assert_eq!(counts.read().requests, 2, "what comes after the last request is not read");
-        }
-    }
-}
+mod tests;

@@ -1,8 +1,9 @@
 //! The reference endpoints: the server that shows what this machine can do, and against which clients are measured.
 //!
-//! HTTP: `/` answers `ok`; `/echo` answers the request's body; `/upload` answers the number of body bytes; `/wait/MS`
-//! answers `ok` after that many milliseconds. Every answer repeats the request's `x-request-id`. Frames: the server counts
-//! what arrives, and answers the half-close with the counts. Knows `reactor`, `wire` and `tls`; knows nothing of `load`.
+//! HTTP: `/` answers `ok`; `/echo` answers the request's body; `/upload` answers the number of body bytes; `/wait/MS` answers `ok`
+//! after that many milliseconds; `/events/N`, `/chunks/N` and `/v1/chat/completions` send a stream, each piece at its time. Every
+//! answer repeats the request's `x-request-id`. Frames: the server counts what arrives, and answers the half-close with the counts.
+//! Knows `reactor`, `wire` and `tls`; knows nothing of `load`.
 
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
@@ -15,6 +16,7 @@ mod peer;
 mod replaced;
 mod secure;
 mod server;
+mod stream;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

@@ -70,9 +70,12 @@ impl Peer {
         }
     }
 
-    /// Whether the server lets the peer wait for its next answer.
-    pub(crate) fn keeps_waiting(&self, now: Instant) -> bool {
-        matches!(self, Self::Http(dialogue) if dialogue.keeps_waiting(now))
+    /// Until when the server lets the peer wait for its next answer, or for the next piece of one.
+    pub(crate) fn waits_until(&self, now: Instant) -> Option<Instant> {
+        match self {
+            Self::Http(dialogue) => dialogue.waits_until(now),
+            Self::Unknown | Self::Frames(_) => None,
+        }
     }
 
     /// Whether the peer may still be sending when the server closes.

@@ -57,6 +57,8 @@ struct Seat {
     moved: Instant,
     /// When it was accepted.
     since: Instant,
+    /// The last timer that was set for it.
+    wakes_at: Option<Instant>,
     heard_all: bool,
     /// Set when the server has ended its side: until then it reads what the peer still sends.
     lingers_until: Option<Instant>,
@@ -112,8 +114,11 @@ impl Seat {
         wants
     }
 
-    /// Adds the answers that are due to what is to be sent, and in the end a goodbye.
+    /// Adds the answers that are due to what is to be sent, and in the end a goodbye. What is not sent yet comes first.
     fn answer(&mut self, now: Instant) {
+        if self.out.len() >= UNSENT {
+            return;
+        }
         let Some(secure) = &mut self.secure else {
             self.queued += self.peer.answers(now, &mut self.out);
             return;
@@ -134,7 +139,7 @@ impl Seat {
 
     /// Whether it has stood still for longer than this, although the server did not let it wait.
     fn stands_still(&self, patience: Duration, now: Instant) -> bool {
-        now.duration_since(self.moved) > patience && !self.peer.keeps_waiting(now)
+        now.duration_since(self.moved) > patience && self.peer.waits_until(now).is_none()
     }
 
     /// Whether neither side has ended the connection.
@@ -163,9 +168,10 @@ impl Worker<'_> {
             // The system has no random numbers.
             Some(Err(_)) => return io.close(conn),
         };
-        if self.counts.open() >= self.limits.connections {
+        if self.counts.sockets() >= self.limits.connections {
             return io.close(conn);
         }
+        self.counts.seated();
         if self.counts.opened() {
             self.recent_peaks.note(now);
         }
@@ -182,6 +188,7 @@ impl Worker<'_> {
             paused: false,
             moved: now,
             since: now,
+            wakes_at: None,
             heard_all: false,
             lingers_until: None,
         });
@@ -207,6 +214,7 @@ impl Worker<'_> {
     fn forget(&mut self, conn: Conn) {
         let Some(seat) = self.seats.get_mut(conn.index()).and_then(Option::take) else { return };
         self.held -= seat.held;
+        self.counts.left();
         if seat.is_open() {
             self.counts.closed();
         }
@@ -286,16 +294,23 @@ impl Worker<'_> {
         if wants.bulk {
             io.expect_bulk(conn);
         }
-        if let Some(at) = wants.wake {
-            self.timers.add(at, conn);
-        }
         self.speak(io, conn, now);
     }
 
     /// Sends what is due, and ends the connection when everything is sent.
     fn speak(&mut self, io: &mut Io, conn: Conn, now: Instant) {
         self.send_due(io, conn, now);
+        self.arrange_wake(conn, now);
         self.weigh(io, conn);
+    }
+
+    /// Sets a timer for what becomes due next.
+    fn arrange_wake(&mut self, conn: Conn, now: Instant) {
+        let Some(seat) = self.seat(conn) else { return };
+        let due = seat.peer.waits_until(now).filter(|due| seat.wakes_at != Some(*due));
+        let Some(due) = due else { return };
+        seat.wakes_at = Some(due);
+        self.timers.add(due, conn);
     }
 
     fn send_due(&mut self, io: &mut Io, conn: Conn, now: Instant) {

@@ -17,7 +17,8 @@ const SIGNS: &[Sign] = &[
     (greets, "FTP or SMTP"),
     (
         |first| {
-            first.starts_with(b"-ERR ") || first.starts_with(b"-NOAUTH ") || first.starts_with(b"-DENIED ")
+            let begins: [&[u8]; 4] = [b"+PONG\r\n", b"-ERR ", b"-NOAUTH ", b"-DENIED "];
+            begins.iter().any(|begin| first.starts_with(begin))
         },
         "Redis's protocol",
     ),
@@ -60,6 +61,7 @@ mod tests {
             (b"220 mail.example.org ESMTP Postfix\r\n", Some("SMTP")),
             (b"220 ready\r\n", Some("FTP or SMTP")),
             (b"-ERR wrong number of arguments for 'get' command\r\n", Some("Redis's protocol")),
+            (b"+PONG\r\n", Some("Redis's protocol")),
             (b"* OK [CAPABILITY IMAP4rev1]\r\n", Some("IMAP")),
             (b"\x4a\x00\x00\x00\x0a8.0.36\x00", Some("MySQL's protocol")),
             (b"E\x00\x00\x00\x8bSFATAL\x00", Some("Postgres's protocol")),

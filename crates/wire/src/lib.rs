@@ -1,5 +1,5 @@
-//! Sans-I/O codecs: HTTP/1.1 messages, length-prefixed frames, the header of the PROXY protocol, and the bytes that bodies are
-//! made of.
+//! Sans-I/O codecs: HTTP/1.1 messages, server-sent events, length-prefixed frames, the header of the PROXY protocol, and the bytes
+//! that bodies are made of.
 //!
 //! This crate turns bytes into events and values into bytes. It knows no sockets, no clocks and no other crate of
 //! Narrows, so that the generator, the reference server and the fuzzer run the same code. Nothing that a peer sends may
@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
+pub mod events;
 pub mod foreign;
 pub mod frames;
 pub mod http;

@@ -69,6 +69,32 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![9 => structured, 1 => vec(any::<u8>(), 0..200)]
 }
 
+/// The parts of streams of events.
+const EVENT_PARTS: &[&str] = &[
+    "\n",
+    "\r",
+    "\r\n",
+    "\n\n",
+    ":",
+    " ",
+    "data",
+    "data:",
+    "data: a",
+    "event: b",
+    "id: 1",
+    "id",
+    "retry: 1",
+    ": comment",
+    "\u{feff}",
+    "\0",
+    "[DONE]",
+];
+
+fn event_stream() -> impl Strategy<Value = Vec<u8>> {
+    let parts = vec(select(EVENT_PARTS), 0..40).prop_map(|parts| parts.concat().into_bytes());
+    (parts, damage()).prop_map(|(bytes, damage)| damaged(bytes, &damage))
+}
+
 /// Bytes to overwrite: usually none.
 fn damage() -> impl Strategy<Value = Vec<(Index, u8)>> {
     prop_oneof![3 => Just(Vec::new()), 1 => vec((any::<Index>(), any::<u8>()), 1..3)]
@@ -106,6 +132,18 @@ proptest! {
         let uncut = requests(&stream, &[]);
         prop_assert_eq!(&uncut, &requests(&stream, &cuts));
         prop_assert_eq!(&uncut, &requests(&stream, &[1]));
+    }
+
+    #[test]
+    fn events_are_those_of_a_simple_model_however_they_are_cut(stream in event_stream(), cuts in cuts()) {
+        let (uncut, whole) = common::events(1 << 20, &stream, &[]);
+        prop_assert!(whole);
+        prop_assert_eq!(&uncut, &common::events_plainly(&stream));
+        for limit in [12, 1 << 20] {
+            let uncut = common::events(limit, &stream, &[]);
+            prop_assert_eq!(&uncut, &common::events(limit, &stream, &cuts));
+            prop_assert_eq!(&uncut, &common::events(limit, &stream, &[1]));
+        }
     }
 
     #[test]

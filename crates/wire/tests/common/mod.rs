@@ -1,6 +1,7 @@
 //! Drives the decoders over streams cut at arbitrary places, and records their events. The fuzz targets use it, too.
 #![allow(dead_code, missing_docs)]
 
+use wire::events::{Event, EventDecoder};
 use wire::frames::{FrameCounter, FrameError, FrameReader, Prefix};
 use wire::http::{
     BodyLength, HttpError, HttpEvent, Limits, Method, RequestDecoder, RequestHead, ResponseDecoder,
@@ -220,6 +221,59 @@ pub fn read(
         }
     }
     (frames, Ok(reader.partial()))
+}
+
+/// An event: its type, data and id.
+pub type WholeEvent = (Vec<u8>, Vec<u8>, Option<Vec<u8>>);
+
+/// The events of a stream, and whether all of it could be read.
+pub fn events(limit: usize, stream: &[u8], cuts: &[usize]) -> (Vec<WholeEvent>, bool) {
+    let (mut decoder, mut all) = (EventDecoder::new(limit), Vec::new());
+    for mut piece in pieces(stream, cuts) {
+        while !piece.is_empty() {
+            let Ok(step) = decoder.push(piece) else { return (all, false) };
+            if let Some(Event { kind, data, id }) = step.event {
+                all.push((kind.to_vec(), data.to_vec(), id.map(<[u8]>::to_vec)));
+            }
+            piece = &piece[step.consumed..];
+        }
+    }
+    (all, true)
+}
+
+/// Reads events the simple way, from a whole stream. `EventDecoder` must agree with this model.
+pub fn events_plainly(stream: &[u8]) -> Vec<WholeEvent> {
+    let mut lines: Vec<Vec<u8>> = vec![Vec::new()];
+    for (at, byte) in stream.iter().enumerate() {
+        match byte {
+            b'\n' if at > 0 && stream[at - 1] == b'\r' => {}
+            b'\n' | b'\r' => lines.push(Vec::new()),
+            byte => lines.last_mut().unwrap().push(*byte),
+        }
+    }
+    // The last line has no end.
+    lines.pop();
+    if let Some(first) = lines.first_mut().filter(|line| line.starts_with(b"\xef\xbb\xbf")) {
+        first.drain(..3);
+    }
+    let mut all = Vec::new();
+    for event in lines.split_inclusive(Vec::is_empty).filter(|event| event.last().is_some_and(Vec::is_empty))
+    {
+        let fields = event.iter().map(|line| {
+            let colon = line.iter().position(|byte| *byte == b':');
+            let value = colon.map_or(&[][..], |colon| &line[colon + 1..]);
+            (&line[..colon.unwrap_or(line.len())], value.strip_prefix(b" ").unwrap_or(value))
+        });
+        let all_of =
+            |name: &'static [u8]| fields.clone().filter(move |field| field.0 == name).map(|field| field.1);
+        let data: Vec<&[u8]> = all_of(b"data").collect();
+        if !data.is_empty() {
+            let id = all_of(b"id").rfind(|id| !id.contains(&0));
+            let kind = all_of(b"event").next_back().unwrap_or_default();
+            all.push((kind.to_vec(), data.join(&b'\n'), id.map(<[u8]>::to_vec)));
+        }
+    }
+    all
 }
 
 /// Splits a fuzzer's input: the first four bytes are the sizes to cut at, the rest is the stream.
