@@ -30,7 +30,7 @@ use crate::compare::{Chosen, Selection, compare};
 use crate::experiment::grid::Axis;
 use crate::experiment::{Figure, Form, Subject};
 use crate::findings::{Comparison, compare_scenarios, findings};
-use crate::observation::{Observation, Scenario, Timing};
+use crate::observation::{Observation, Scenario, Timing, Trial};
 use crate::plan::{Base, Plan, Planned, Setup};
 use crate::rounds;
 use crate::session::{Fake, Rule, observe};
@@ -168,20 +168,33 @@ fn held(found: &[Comparison], better: f64) -> bool {
         .all(|(index, ratio)| (ratio.low..=ratio.high).contains(&truth(index, better)))
 }
 
-/// Carries out a plan without a store.
-fn run(mut plan: Plan, mut fake: Fake, better: f64) -> SimulatedRun {
+/// Carries out a plan, and the rounds that its looks add. `look` is told what there is at each look.
+fn carried_out(
+    mut plan: Plan,
+    mut execute: impl FnMut(&Trial) -> Observation,
+    mut look: impl FnMut(&Plan, &[Observation]),
+) -> (Plan, Vec<Observation>) {
     let mut seen: Vec<Observation> = Vec::new();
-    let mut held_always = true;
     loop {
         for trial in &plan.trials[seen.len()..] {
-            seen.push(observe(&mut fake, trial).unwrap());
+            seen.push(execute(trial));
         }
-        let found = compare_scenarios(&plan, &seen).remove(0);
-        held_always &= held(&found, better);
+        look(&plan, &seen);
         if !rounds::extend(&mut plan, &seen) {
-            return SimulatedRun { found, rounds: plan.experiments[0].rounds, held_always };
+            return (plan, seen);
         }
     }
+}
+
+/// Carries out a plan without a store.
+fn run(plan: Plan, mut fake: Fake, better: f64) -> SimulatedRun {
+    let (mut found, mut held_always) = (Vec::new(), true);
+    let execute = |trial: &Trial| observe(&mut fake, trial).unwrap();
+    let (plan, _) = carried_out(plan, execute, |plan, seen| {
+        found = compare_scenarios(plan, seen).remove(0);
+        held_always &= held(&found, better);
+    });
+    SimulatedRun { found, rounds: plan.experiments[0].rounds, held_always }
 }
 
 /// How the number of rounds is chosen.

@@ -208,10 +208,14 @@ fn percentiles() -> String {
     );
     for (case, found) in percentile::CASES.iter().zip(percentile::found()) {
         let [different, same, held] = [found.different, found.no_difference, found.held].map(percent);
+        let rounds = match case.rounds {
+            Rounds::Fixed(rounds) => rounds.to_string(),
+            Rounds::Auto => "`--budget 5m`".to_owned(),
+        };
         let _ = writeln!(
             out,
-            "| {} | {} s | {} | {different} | {same} | {held} |",
-            case.truth, case.window_s, case.rounds
+            "| {} | {} s | {rounds} | {different} | {same} | {held} |",
+            case.truth, case.window_s
         );
     }
     out

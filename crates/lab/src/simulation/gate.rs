@@ -10,7 +10,6 @@ use crate::condition::{Bound, Condition, Limited};
 use crate::findings::{Answer, compare_scenarios, findings};
 use crate::observation::{Observation, Timing};
 use crate::plan::{Base, Plan};
-use crate::rounds;
 use crate::session::{Fake, observe};
 
 /// The bound of the condition.
@@ -49,17 +48,8 @@ fn gated(scenarios: i64, seed: u64) -> Plan {
     plan
 }
 
-/// Carries out a plan.
-fn carried_out(mut plan: Plan, mut fake: Fake) -> (Plan, Vec<Observation>) {
-    let mut seen: Vec<Observation> = Vec::new();
-    loop {
-        for trial in &plan.trials[seen.len()..] {
-            seen.push(observe(&mut fake, trial).unwrap());
-        }
-        if !rounds::extend(&mut plan, &seen) {
-            return (plan, seen);
-        }
-    }
+fn carried_out(plan: Plan, mut fake: Fake) -> (Plan, Vec<Observation>) {
+    super::carried_out(plan, |trial| observe(&mut fake, trial).unwrap(), |_, _| {})
 }
 
 /// Simulates runs in which each trial has normal noise with this standard deviation, and each scenario is `truth` times as good as

@@ -6,10 +6,11 @@ use std::sync::OnceLock;
 use stats::{SplitMix64, Verdict, any_percentile, merge_buckets};
 use systems::Value;
 
-use super::arms;
+use super::{Rounds, arms, carried_out};
 use crate::experiment::Figure;
 use crate::findings::findings;
-use crate::observation::{Latency, Observation, Outcome};
+use crate::observation::{Latency, Outcome, Scenario, Timing, Trial};
+use crate::plan::Plan;
 use crate::session::{Fake, observe, tail};
 
 /// The number of simulated runs for each line of the table.
@@ -33,7 +34,7 @@ pub(super) struct Case {
     pub truth: &'static str,
     /// The length of a window in seconds.
     pub window_s: f64,
-    pub rounds: u32,
+    pub rounds: Rounds,
     /// How many times shorter the times of the arm are.
     better: f64,
     /// Of the base, and of the arm.
@@ -41,13 +42,21 @@ pub(super) struct Case {
 }
 
 const fn case(truth: &'static str, window_s: f64, rounds: u32, better: f64, stalls: [Stalls; 2]) -> Case {
-    Case { truth, window_s, rounds, better, stalls }
+    Case { truth, window_s, rounds: Rounds::Fixed(rounds), better, stalls }
 }
+
+/// Rounds that go on until the comparison is decided, in five minutes at most.
+const fn with_looks(truth: &'static str, better: f64, stalls: [Stalls; 2]) -> Case {
+    Case { rounds: Rounds::Auto, ..case(truth, 1.0, 0, better, stalls) }
+}
+
+/// The budget of runs with looks, seconds.
+const BUDGET_S: f64 = 300.0;
 
 /// The stalls of a collection or a checkpoint.
 const SELDOM: Stalls = Some((0.3, 20.0));
 
-pub(super) const CASES: [Case; 12] = [
+pub(super) const CASES: [Case; 15] = [
     case("equal", 1.0, 3, 1.0, [None, None]),
     case("equal", 1.0, 5, 1.0, [None, None]),
     case("equal", 1.0, 10, 1.0, [None, None]),
@@ -56,8 +65,11 @@ pub(super) const CASES: [Case; 12] = [
     case("1.3x", 1.0, 5, 1.3, [None, None]),
     case("1.3x", 1.0, 10, 1.3, [None, None]),
     case("1.3x", 1.0, 20, 1.3, [None, None]),
+    with_looks("equal", 1.0, [None, None]),
+    with_looks("1.3x", 1.3, [None, None]),
     case("both stand still for 0.3 s in every 20", 1.0, 10, 1.0, [SELDOM, SELDOM]),
     case("both stand still for 0.3 s in every 20", 1.0, 20, 1.0, [SELDOM, SELDOM]),
+    with_looks("both stand still for 0.3 s in every 20", 1.0, [SELDOM, SELDOM]),
     case("one does", 1.0, 10, 1.0, [None, SELDOM]),
     case("one does", 20.0, 6, 1.0, [None, SELDOM]),
 ];
@@ -121,29 +133,45 @@ impl Case {
         found
     }
 
-    fn run(&self, seed: u64) -> crate::findings::Comparison {
+    /// The plan of a `try` whose requests arrive at a rate.
+    fn plan(&self, seed: u64) -> Plan {
         let mut plan = arms(2, 0, seed);
         let planned = &mut plan.experiments[0];
         planned.setup.subject.figure = Figure::P99Us;
+        planned.setup.timing = Timing { warmup_s: 0.5, measure_s: self.window_s, timeout_s: 1.0 };
         let rate = Value::Integer(RATE as i64);
-        let at_rate = |scenario: &crate::observation::Scenario| scenario.with("rate", &rate).unwrap();
+        let at_rate = |scenario: &Scenario| scenario.with("rate", &rate).unwrap();
         planned.scenarios = planned.scenarios.iter().map(at_rate).collect();
         planned.setup.base.as_mut().unwrap().scenario = planned.scenarios[0].clone();
-        let base = planned.scenarios[0].clone();
-        plan.grow(&[(0, self.rounds)]);
+        match self.rounds {
+            Rounds::Fixed(rounds) => plan.grow(&[(0, rounds)]),
+            Rounds::Auto => {
+                plan.grow(&[(0, 3)]);
+                plan.grow_within(BUDGET_S, false);
+            }
+        }
+        plan
+    }
+
+    fn run(&self, seed: u64) -> crate::findings::Comparison {
+        let plan = self.plan(seed);
+        let base = plan.experiments[0].scenarios[0].clone();
         let mut rng = SplitMix64::new(seed + 3_000_000);
-        let rounds: Vec<f64> = (0..self.rounds).map(|_| NOISE[0] * rng.normal()).collect();
+        let mut of_rounds: Vec<f64> = Vec::new();
         let mut fake = Fake::new(P99_US, Vec::new(), stats::Noise::NONE, seed);
-        let mut seen: Vec<Observation> = Vec::new();
-        for trial in &plan.trials {
+        let execute = |trial: &Trial| {
             let mut observation = observe(&mut fake, trial).unwrap();
             let arm = usize::from(trial.scenario != base);
-            let noise = rounds[trial.round as usize] + NOISE[1] * rng.normal();
+            while of_rounds.len() <= trial.round as usize {
+                of_rounds.push(NOISE[0] * rng.normal());
+            }
+            let noise = of_rounds[trial.round as usize] + NOISE[1] * rng.normal();
             let us = P99_US * noise.exp() / if arm == 1 { self.better } else { 1.0 };
             let Outcome::Measured(m) = &mut observation.outcome else { unreachable!() };
             m.response_us = Latency::from_buckets(times(us, self.window_s, self.stalls[arm], &mut rng));
-            seen.push(observation);
-        }
+            observation
+        };
+        let (plan, seen) = carried_out(plan, execute, |_, _| {});
         findings(&plan, &seen).experiments.remove(0).comparisons.remove(0)
     }
 }

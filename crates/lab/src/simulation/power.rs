@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 
 use stats::{Noise, Verdict};
 
-use super::{arm_rule, arms};
+use super::{arm_rule, arms, carried_out};
 use crate::findings::compare_scenarios;
-use crate::observation::{Observation, Timing};
+use crate::observation::Timing;
 use crate::plan::Plan;
 use crate::rounds;
 use crate::session::{Fake, observe};
@@ -67,16 +67,9 @@ fn simulate(ends: Ends, noise: f64, better: f64) -> (f64, f64) {
     let (mut faster, mut differ) = (0, 0);
     for seed in 0..RUNS {
         let mut fake = Fake::new(1e6, vec![arm_rule(1, better)], noise, seed + 1_000_000);
-        let mut plan = plan(ends, seed);
-        let mut seen: Vec<Observation> = Vec::new();
-        let verdict = loop {
-            for trial in &plan.trials[seen.len()..] {
-                seen.push(observe(&mut fake, trial).unwrap());
-            }
-            if !rounds::extend(&mut plan, &seen) {
-                break compare_scenarios(&plan, &seen)[0][0].clone();
-            }
-        };
+        let (plan, seen) =
+            carried_out(plan(ends, seed), |trial| observe(&mut fake, trial).unwrap(), |_, _| {});
+        let verdict = compare_scenarios(&plan, &seen)[0][0].clone();
         let second_is_faster = match verdict.verdict {
             Verdict::Faster => Some(verdict.scenario == 1),
             Verdict::Slower => Some(verdict.against == 1),
