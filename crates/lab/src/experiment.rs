@@ -69,7 +69,7 @@ pub struct Subject {
     /// Further figures, each with comparisons and a table of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Figure>,
-    /// What must hold at the rate that the figure `max_rate` is. None without this figure.
+    /// The objective for `max_rate`. None for other figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub objective: Option<Slo>,

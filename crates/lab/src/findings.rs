@@ -67,7 +67,7 @@ pub use reason::{Counted, Reason};
 pub use table::{Cell, Column, FigureTable, Note, Row, Table, TableKind, Unit, column};
 pub use tuned::{
     Advice, Because, Contribution, Failing, Favourite, Heat, Keeps, Kept, KnobEffect, LeftOpen, Together,
-    Tried, Tuned,
+    Tried, Tuned, Unmeasured,
 };
 pub use warning::{APART, Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
 pub use withheld::{Warmth, Withheld};

@@ -1,8 +1,9 @@
 //! Other machines: how each is reached, and what is said over the pipe to it.
 //!
 //! A [`Machine`] is a command that gives a pipe. At its other end runs `narrows agent`. Both sides send frames, of which each has
-//! one [`Message`]. A machine that has not this program gets it through the pipe, and those of a Slurm cluster are asked for. The messages of a verb are opaque here. Knows `systems` (process groups); knows nothing of traffic, systems
-//! under test or statistics, and has no clock of its own: whoever makes a [`Link`] says which clock it reads.
+//! one [`Message`]. A machine without Narrows receives it through the pipe. Nodes of a Slurm cluster come from `salloc`. The messages
+//! of a verb are opaque here. Knows `systems` (process groups); knows nothing of traffic, systems under test or statistics, and has
+//! no clock of its own: whoever makes a [`Link`] says which clock it reads.
 
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]

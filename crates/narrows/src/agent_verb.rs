@@ -1,7 +1,7 @@
 //! `narrows agent`: the other end of a pipe from another `narrows` (docs/contracts.md, "A pipe to another machine").
 //!
-//! It does one thing at a time, and listens meanwhile. Besides, it may have a bench, whose systems the other side drives. When the pipe closes, or the other side has been silent for too long, it
-//! ends what it has begun, and itself.
+//! It does one thing at a time, and listens meanwhile. It can also run systems that the other side drives. When the pipe closes, or
+//! the other side has been silent for too long, it ends what it has begun, and itself.
 
 use std::fs::File;
 use std::io::IsTerminal;

@@ -121,6 +121,14 @@ pub fn run(args: &Args) -> End {
 
 /// Refuses a comparison that says nothing.
 fn refuse(args: &Args, conditions: &[Condition], found: &RunComparison) -> anyhow::Result<()> {
+    if found.matched.is_empty() && found.unmatched.is_empty() {
+        bail!(
+            "{} and {} measured one server each, and none beside it, so nothing tells whether the server or the machine has changed: \
+             `narrows try` measures two servers, or two commits (--git), in the same rounds",
+            args.a,
+            args.b
+        );
+    }
     if found.matched.is_empty() {
         bail!("{} and {} have no scenario in common: {}", args.a, args.b, report::alone(found));
     }

@@ -55,7 +55,7 @@ pub struct Args {
     /// The seed of Poisson gaps, and of what is random in files of requests
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Time out when an answer that has begun pauses for this long, instead of when it takes longer than --timeout. For long downloads
+    /// Limit the pauses within an answer; this replaces --timeout once data arrives. For long downloads
     #[arg(long, value_parser = common::duration, value_name = "TIME")]
     idle_timeout: Option<Duration>,
     /// The most bytes of an answer's body; a longer answer is an error [default: 1000000000, or 64M if --expect or --compressed

@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> End {
             match args.format {
                 Format::Text => {
                     let colour = args.output.is_none() && common::colour();
-                    let form = if args.details { report::text } else { report::brief };
+                    let form = if args.details { report::text } else { on_the_screen };
                     form(&run.found, common::width(), colour)
                 }
                 format => run.shown(format, &Judgement::of_run(&run.found)),
@@ -107,7 +107,7 @@ impl Saved {
         match format {
             Format::Text => {
                 let (width, colour) = (common::width(), common::colour());
-                report::brief(found, width, colour) + &report::verdicts(found, width, colour)
+                on_the_screen(found, width, colour)
             }
             Format::Markdown => report::markdown(found),
             Format::Html => page(found, self.id, &self.header),
@@ -120,6 +120,11 @@ impl Saved {
             Format::Bencher => report::bencher(found),
         }
     }
+}
+
+/// All experiments, each on one screen, and below them the answers of a comparison with several figures.
+fn on_the_screen(found: &Findings, width: usize, colour: bool) -> String {
+    report::brief(found, width, colour) + &report::verdicts(found, width, colour)
 }
 
 /// The HTML page of a run.

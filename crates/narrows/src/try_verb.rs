@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long = "names", value_name = "NAMES", value_delimiter = ',')]
     names: Vec<String>,
     /// What to compare, the deciding figure first. p50, p99, cpu, calls and instructions are measured at --rate, or else at
-    /// half of what the slowest arm reaches [default: rate, or max-rate with --slo]
+    /// half of what the slowest arm reaches [default: rate; p50 with --rate; max-rate with --slo]
     #[arg(long = "figure", value_name = "FIGURES", value_delimiter = ',')]
     figures: Vec<FigureChoice>,
     /// The objective of max-rate: it is the highest rate at which p99<20ms,errors<0.1% holds

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lab::experiment::Figure;
-use lab::findings::{Estimate, ExperimentFindings, Findings, Tuned};
+use lab::findings::{Estimate, ExperimentFindings, Findings, Tuned, is_hardly_measured};
 use serde::Serialize;
 use systems::Point;
 
@@ -67,7 +67,9 @@ fn figure(e: &ExperimentFindings, estimate: &Estimate) -> Option<(&'static str, 
         Figure::InstructionsPerUnit => ("instructions", 1.0),
         Figure::MemoryBytes => ("memory", 1.0),
     };
-    let (lower_value, upper_value) = estimate.interval.unzip();
+    // The ends of what is hardly measured say nothing: the tables do not show them either.
+    let interval = estimate.interval.filter(|(low, high)| !is_hardly_measured(*low, *high));
+    let (lower_value, upper_value) = interval.unzip();
     let [lower_value, upper_value] = [lower_value, upper_value].map(|end| end.map(|end| end * scale));
     Some((measure, Metric { value: estimate.figure? * scale, lower_value, upper_value }))
 }

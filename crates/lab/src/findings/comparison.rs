@@ -10,7 +10,7 @@ use systems::Point;
 use super::Rows;
 use super::asked::{Asked, By, CLIFF, asked, shared_point};
 use super::withheld::{Withheld, withheld};
-use super::{Compared, Estimate, estimate};
+use super::{Compared, Estimate, Missing, estimate};
 use crate::experiment::Figure;
 use crate::observation::{Observation, Scenario};
 use crate::plan::{Planned, Setup};
@@ -128,6 +128,10 @@ pub struct Judged {
     pub ratio: Option<Ratio>,
     /// See [`Comparison::at_least`].
     pub at_least: bool,
+    /// See [`Comparison::withheld`].
+    pub withheld: Option<Withheld>,
+    /// Why the first of the two has no figure to compare, and why the second has none.
+    pub missing: [Option<Missing>; 2],
     /// The verdict.
     pub verdict: Verdict,
 }
@@ -146,7 +150,14 @@ pub(crate) fn judge(
     let seen = see(&estimates, &rows, asked.collect());
     let mut p = holm(&p_values(&seen)).into_iter();
     let all = judged(seen, &mut p, &estimates).into_iter();
-    all.map(|Comparison { ratio, at_least, verdict, .. }| Judged { ratio, at_least, verdict }).collect()
+    all.map(|Comparison { scenario, against, ratio, at_least, withheld, verdict, .. }| Judged {
+        ratio,
+        at_least,
+        withheld,
+        missing: [scenario, against].map(|at| estimates[at].missing(&planned.setup)),
+        verdict,
+    })
+    .collect()
 }
 
 /// The logarithm of how many times better `a` is than `b`, for each round that both have. The machine drifts between

@@ -12,7 +12,7 @@ use crate::observation::Observation;
 use crate::plan::Planned;
 use crate::search::{Race, Search, Space, Stage, shown};
 
-pub use advice::{Advice, Because, Contribution, Keeps, Kept};
+pub use advice::{Advice, Because, Contribution, Keeps, Kept, Unmeasured};
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]

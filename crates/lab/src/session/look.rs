@@ -45,6 +45,8 @@ const DEATH: Duration = Duration::from_millis(200);
 
 /// How often a wait looks whether the user interrupted.
 const GLANCE: Duration = Duration::from_millis(100);
+/// How long a server that did not answer in HTTP may take to answer in another protocol.
+const GREETED: Duration = Duration::from_millis(500);
 
 /// The media type of a stream of events, which may never end; and how long the end of one is waited for.
 const EVENT_STREAM: &str = "text/event-stream";
@@ -208,7 +210,7 @@ fn look(place: &Place<'_>, ask: &Ask, speed: Speed) -> Result<Look, TrialError> 
                 Some(_) => failed(format!("{} {}: {why}", ask.method, ask.path)),
                 None => failed(why),
             };
-            let answer = answer.map_err(|why| named(in_tls(&orders.access, why)))?;
+            let answer = answer.map_err(|why| named(in_another_protocol(&orders.access, why)))?;
             answer.misses(ask).map_or(Ok(()), |why| Err(named(why)))?;
             answers.push(answer);
         }
@@ -252,13 +254,25 @@ fn of_list(ask: &Ask, sample: &Message) -> Ask {
     }
 }
 
-/// Why a system does not answer, which is no secret if it speaks TLS. Most servers that do close a connection that begins with
-/// anything else.
-fn in_tls(access: &Access, why: String) -> String {
-    match access.tls.is_none() && contact::speaks_tls(access) {
-        true => format!("it speaks TLS ({why}): {SECURED}"),
-        false => why,
+/// Why a system does not answer. Most servers that speak TLS close a connection that begins with anything else. Redis closes one on
+/// which a line begins with `Host:`, because that may be an attack, so it is greeted in its own protocol.
+fn in_another_protocol(access: &Access, why: String) -> String {
+    if access.tls.is_none() && contact::speaks_tls(access) {
+        return format!("it speaks TLS ({why}): {SECURED}");
     }
+    match greeted(access) {
+        Some(protocol) => format!("it speaks {protocol}, not HTTP/1.1 ({why})"),
+        None => why,
+    }
+}
+
+/// The protocol in which a server answers `PING`. None if it does not answer at once, or in no protocol that is known.
+fn greeted(access: &Access) -> Option<&'static str> {
+    let mut contact = Contact::open(access, GREETED).ok()?;
+    contact.write_all(b"PING\r\n").ok()?;
+    let mut buffer = [0; 64];
+    let count = contact.read_within(&mut buffer, GREETED).ok()?;
+    foreign::recognised(buffer.get(..count)?)
 }
 
 /// How an arm is spoken to in TLS.

@@ -66,6 +66,8 @@ impl Args {
     fn figures(&self) -> Vec<FigureChoice> {
         match (&self.slo, &self.figures[..]) {
             (Some(_), []) => vec![FigureChoice::MaxRate],
+            // The rate that is offered would be the same for all arms.
+            (None, []) if self.command.traffic().rate.is_some() => vec![FigureChoice::P50],
             (None, []) => vec![FigureChoice::Rate],
             (_, given) => given.to_vec(),
         }
@@ -79,6 +81,10 @@ impl Args {
             false if self.slo.is_some() => {
                 wrong("--slo is the objective of max-rate: add max-rate to --figure, or leave --slo out")
             }
+            false if asked.contains(&FigureChoice::Rate) && self.command.traffic().rate.is_some() => wrong(
+                "--rate says how many requests arrive, so rate would be the same for every arm: leave --rate out, or choose \
+                 --figure p99 or cpu",
+            ),
             true if workload != Workload::Requests => wrong("max-rate is a rate of requests, not of frames"),
             true if self.command.traffic().rate.is_some() => {
                 wrong("--slo searches the rate in each trial: leave --rate out")

@@ -21,7 +21,15 @@ pub fn headlines(e: &ExperimentFindings) -> Vec<String> {
             None => sentence,
         }
     });
-    failing(e).into_iter().chain(claims).collect()
+    let alone = alone(e).into_iter();
+    failing(e).into_iter().chain(claims).chain(alone).collect()
+}
+
+/// What is said of the only arm of a comparison. None if there are several, or if a file names the systems.
+fn alone(e: &ExperimentFindings) -> Option<String> {
+    let base =
+        e.base.as_ref().filter(|_| e.claims.is_empty() && e.silence() == Some(Silence::OneScenario))?;
+    Some(Wording { e }.alone(&base.scenario.system))
 }
 
 /// The scenarios of which every trial failed while others were measured, with the first reason.
@@ -90,11 +98,10 @@ pub(crate) fn answer_and_reason(e: &ExperimentFindings) -> (String, Option<Strin
     let wording = Wording { e };
     let (sentence, reason) = match e.claims.first() {
         Some(claim) => (wording.sentence(claim), wording.reason(claim)),
-        None => match (e.silence(), &e.base) {
-            (Some(Silence::OneScenario), Some(base)) => (wording.alone(&base.scenario.system), None),
-            (Some(Silence::NoRatio), _) => (format!("nothing can be compared: {}", of_all(e)), None),
-            (Some(why), _) => (silence(why).to_owned(), None),
-            (None, _) => (String::new(), None),
+        None => match (alone(e), e.silence()) {
+            (Some(alone), _) => (alone, None),
+            (_, Some(Silence::NoRatio)) => (format!("nothing can be compared: {}", of_all(e)), None),
+            (_, why) => (why.map_or_else(String::new, |why| silence(why).to_owned()), None),
         },
     };
     match failing(e) {
@@ -109,7 +116,7 @@ pub(crate) fn answer_and_reason(e: &ExperimentFindings) -> (String, Option<Strin
 fn begins_with_name(e: &ExperimentFindings) -> bool {
     match e.claims.first() {
         Some(claim) => matches!(claim, Claim::Systems { .. }),
-        None => e.silence() == Some(Silence::OneScenario) && e.base.is_some(),
+        None => alone(e).is_some(),
     }
 }
 

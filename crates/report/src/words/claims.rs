@@ -350,26 +350,17 @@ impl Wording<'_> {
             }
             Withheld::Drift => {
                 let names = names(|estimate| estimate.warmth.drift.is_some());
-                let warmup = self.longer_warmup();
+                let warmup = longer_warmup(self.e);
                 format!("the speed of {names} still changed in the windows: use {warmup}")
             }
             Withheld::Compiling => {
                 let names = names(|estimate| estimate.warmth.compiling);
-                let warmup = self.longer_warmup();
+                let warmup = longer_warmup(self.e);
                 format!("compilers of {names} still worked in the windows, so it was cold: use {warmup}")
             }
             Withheld::Overdriven => {
                 "the rate is too near what the slower one reaches: use a lower --rate".to_owned()
             }
-        }
-    }
-
-    /// The option that makes warm-ups longer.
-    fn longer_warmup(&self) -> String {
-        let warmup_s = (4.0 * self.e.timing.warmup_s).clamp(5.0, 60.0).ceil();
-        match Asked::of(self.e) {
-            Asked::Typed => format!("--warmup {warmup_s}s"),
-            Asked::File => format!("warmup_s = {warmup_s}"),
         }
     }
 
@@ -444,6 +435,15 @@ impl Wording<'_> {
             Some(builds) => format!("{} rounds of each of {builds} builds", c.rounds),
         };
         if words.is_empty() { rounds } else { format!("{}; {rounds}", words.join(", ")) }
+    }
+}
+
+/// The option that makes warm-ups longer.
+pub(super) fn longer_warmup(e: &ExperimentFindings) -> String {
+    let warmup_s = (4.0 * e.timing.warmup_s).clamp(5.0, 60.0).ceil();
+    match Asked::of(e) {
+        Asked::Typed => format!("--warmup {warmup_s}s"),
+        Asked::File => format!("warmup_s = {warmup_s}"),
     }
 }
 

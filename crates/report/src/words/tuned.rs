@@ -7,7 +7,7 @@ mod tests;
 
 use lab::findings::{
     Advice, Because, Contribution, ExperimentFindings, Failing, Favourite, Keeps, Kept, KnobEffect, Ratio,
-    Tuned, Unit,
+    Tuned, Unit, Unmeasured, Withheld,
 };
 use lab::search::{Bounded, Limit, MOST_PROOFS};
 use stats::Verdict;
@@ -15,7 +15,7 @@ use systems::{Point, Value};
 
 pub(super) use tables::tables;
 
-use super::claims::{list, quantity};
+use super::claims::{list, longer_warmup, quantity};
 use super::missing;
 use super::options::Asked;
 use super::verdicts::FAR;
@@ -205,7 +205,13 @@ impl Wording<'_> {
         let none = format!("keep {base}: no other setting is certainly better");
         match a.verdict {
             _ if a.gain.is_none() => {
-                format!("{none}: the best that the race found, {winner}, has no figure in the fresh rounds")
+                let which = match &a.unmeasured {
+                    Some(Unmeasured { default: true, .. }) => format!("{base} have"),
+                    _ => format!("the best that the race found, {winner}, has"),
+                };
+                let why = a.unmeasured.as_ref().map(|of| missing::reason(&of.why, Asked::of(self.e)));
+                let why = why.map_or_else(String::new, |why| format!(": {why}"));
+                format!("{none}; {which} no figure in the fresh rounds{why}")
             }
             Verdict::NoDifference => {
                 format!("{none}; the best that was found, {winner}, is {gain}: no difference worth having")
@@ -238,6 +244,9 @@ impl Wording<'_> {
 
     /// What would help to decide.
     fn help(&self, a: &Advice) -> String {
+        if let Some(why) = a.withheld {
+            return self.withheld(why);
+        }
         let machine = "longer trials (--duration) or a quieter machine may decide it";
         match a.verdict {
             _ if self.t.proof.0 as usize >= MOST_PROOFS => machine.to_owned(),
@@ -248,6 +257,18 @@ impl Wording<'_> {
             Verdict::Undecided { .. } => machine.to_owned(),
             _ => "a longer --budget may decide it".to_owned(),
         }
+    }
+
+    /// Why the fresh rounds have no verdict that more of them would give, and what gives one.
+    fn withheld(&self, why: Withheld) -> String {
+        let remedy = match why {
+            Withheld::Drift | Withheld::Compiling => longer_warmup(self.e),
+            Withheld::ShortWindow => Asked::of(self.e).either("a longer -d", "a longer measure_s").to_owned(),
+            Withheld::Overdriven => "a lower --rate".to_owned(),
+            // Whoever wants to know more needs another generator, or has no builds to compare.
+            Withheld::LowerBound | Withheld::OtherBuild => return super::verdicts::withheld(why).to_owned(),
+        };
+        format!("{}: use {remedy}", super::verdicts::withheld(why))
     }
 
     /// Whether trials are missing that may lead to an answer.
@@ -380,11 +401,11 @@ impl Wording<'_> {
                 "" => "too many errors",
                 reason => reason,
             };
-            let settings = failing.settings;
-            format!(
-                "{} never worked: all {settings} settings that were tried with it failed: {why}",
-                setting(self.e, &point)
-            )
+            let all = match failing.settings {
+                1 => "every trial failed".to_owned(),
+                settings => format!("all {settings} settings that were tried with it failed"),
+            };
+            format!("{} never worked: {all}: {why}", setting(self.e, &point))
         };
         self.t.failing.iter().map(line).collect()
     }

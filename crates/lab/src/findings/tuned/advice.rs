@@ -8,7 +8,7 @@ use systems::{Point, Value};
 
 use super::Hunt;
 use crate::figures::{has_too_many_errors, measured};
-use crate::findings::{By, Judged, Ratio, judge};
+use crate::findings::{By, Judged, Missing, Ratio, Withheld, judge};
 use crate::observation::{Measurement, Observation, Scenario};
 use crate::plan::Planned;
 use crate::search::{Bounded, Cell, Limit, Step};
@@ -32,6 +32,12 @@ pub struct Advice {
     pub gain: Option<Ratio>,
     /// Whether the gain is a lower bound, because the generator held the setting back.
     pub at_least: bool,
+    /// Why the verdict is open although more rounds would not help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<Withheld>,
+    /// Why there is no gain, if one of the two settings has no figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmeasured: Option<Unmeasured>,
     /// The verdict on that setting beside the default.
     pub verdict: Verdict,
     /// What each knob contributes in which the winner differs from the default. Empty if there was no time for it.
@@ -69,6 +75,15 @@ pub struct Contribution {
     pub ratio: Option<Ratio>,
     /// The verdict on it.
     pub verdict: Verdict,
+}
+
+/// Why a setting of the proof has no figure.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Unmeasured {
+    /// Whether it is the default. Otherwise it is the setting that `gain` would be about.
+    pub default: bool,
+    /// Why it has no figure.
+    pub why: Missing,
 }
 
 /// A limit, and whether two settings keep it.
@@ -178,6 +193,8 @@ impl Proof<'_> {
             winner_gain,
             gain: judged.ratio,
             at_least: judged.at_least,
+            withheld: judged.withheld,
+            unmeasured: unmeasured(judged.missing),
             verdict: judged.verdict,
             contributions,
             keeps,
@@ -305,6 +322,12 @@ impl Proof<'_> {
 fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     let count = values.clone().count();
     (count > 0).then(|| values.sum::<f64>() / count as f64)
+}
+
+/// Why a setting has no figure, or else why the default has none.
+fn unmeasured([setting, default]: [Option<Missing>; 2]) -> Option<Unmeasured> {
+    let setting = setting.map(|why| Unmeasured { default: false, why });
+    setting.or_else(|| default.map(|why| Unmeasured { default: true, why }))
 }
 
 /// How much better a setting is, as a logarithm.

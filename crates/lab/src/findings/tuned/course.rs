@@ -186,7 +186,17 @@ impl Course<'_> {
             settings: with(*knob, *value),
             reason: reason((*knob, *value)).unwrap_or_default(),
         };
-        self.race.hopeless.iter().map(describe).collect()
+        let mut values = self.race.hopeless.clone();
+        // A race waits for a second setting that fails with the same value. With one knob there is none.
+        if let [_] = space.knobs[..] {
+            let fails = |cell: &&Cell| {
+                self.race.standing.trials(cell) == 0
+                    && self.shown.failed.contains(*cell)
+                    && *cell != self.default()
+            };
+            values.extend(cells.iter().filter(fails).map(|cell| (0, cell[0])));
+        }
+        values.iter().map(describe).collect()
     }
 
     /// How much better than the advised setting another may be.

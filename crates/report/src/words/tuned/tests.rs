@@ -1,6 +1,6 @@
 //! Sentences of made-up searches.
 
-use lab::findings::{Advice, Because, Contribution, Keeps, Kept, LeftOpen, Ratio};
+use lab::findings::{Advice, Because, Contribution, Keeps, Kept, LeftOpen, Missing, Ratio};
 use lab::observation::Failure;
 use lab::search::{Bounded, Limit};
 use lab::session::Rule;
@@ -56,6 +56,8 @@ fn advice(because: Because, verdict: Verdict, gain: Option<Ratio>, limits: &[(Ke
         winner_gain: None,
         gain,
         at_least: false,
+        withheld: None,
+        unmeasured: None,
         verdict,
         contributions: Vec::new(),
         failed: 0,
@@ -156,7 +158,7 @@ fn the_defaults_are_kept_with_a_reason() {
         (
             advice(Because::NotBetter, Verdict::Undecided { more_rounds: None }, None, &[]),
             format!(
-                "{NONE}: the best that the race found, workers=4 buffer=16, has no figure in the fresh rounds"
+                "{NONE}; the best that the race found, workers=4 buffer=16, has no figure in the fresh rounds"
             ),
             Progress::Open,
         ),
@@ -167,6 +169,31 @@ fn the_defaults_are_kept_with_a_reason() {
         sentence.ends_with("; longer trials (--duration) or a quieter machine may decide it"),
         "{sentence}"
     );
+}
+
+#[test]
+fn what_keeps_the_fresh_rounds_from_a_verdict_is_named() {
+    let open = ratio(1.06, 0.97, 1.14);
+    said_as([
+        (
+            Advice {
+                unmeasured: Some(Unmeasured { default: true, why: Missing::NoFigure }),
+                ..advice(Because::NotBetter, Verdict::Undecided { more_rounds: None }, None, &[])
+            },
+            format!("{NONE}; the defaults have no figure in the fresh rounds: no trial has this figure"),
+            Progress::Open,
+        ),
+        (
+            Advice {
+                withheld: Some(Withheld::Drift),
+                ..advice(Because::NotBetter, Verdict::Undecided { more_rounds: None }, open, &[])
+            },
+            "keep the defaults for now; workers=4 buffer=16 is 1.06x [0.97, 1.14] as good in requests a second, which does not \
+             decide; the speed still changed in the windows: use --warmup 5s"
+                .to_owned(),
+            Progress::Open,
+        ),
+    ]);
 }
 
 #[test]
