@@ -13,8 +13,9 @@ use crate::observation::{Latency, Outcome, Scenario, Timing, Trial};
 use crate::plan::Plan;
 use crate::session::{Fake, observe, tail};
 
-/// The number of simulated runs for each line of the table.
+/// The number of simulated runs for each line of the table. Runs with looks are long.
 const RUNS: u64 = 1000;
+const RUNS_WITH_LOOKS: u64 = 400;
 
 /// Requests that are due in a second.
 const RATE: f64 = 2000.0;
@@ -122,8 +123,9 @@ impl Case {
         let same = self.stalls[0] == self.stalls[1];
         let truth = self.better * if same { 1.0 } else { self.long_run(0) / self.long_run(1) };
         let mut found = Found::default();
-        let share = 1.0 / RUNS as f64;
-        for seed in 0..RUNS {
+        let runs = if self.rounds == Rounds::Auto { RUNS_WITH_LOOKS } else { RUNS };
+        let share = 1.0 / runs as f64;
+        for seed in 0..runs {
             let c = self.run(seed);
             let add = |to: &mut f64, when: bool| *to += if when { share } else { 0.0 };
             add(&mut found.different, matches!(c.verdict, Verdict::Faster | Verdict::Slower));
