@@ -11,6 +11,7 @@ mod timing;
 mod together;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use load::Slo;
 use schemars::JsonSchema;
@@ -26,6 +27,8 @@ pub use server::ServerCounts;
 pub(crate) use timing::LONGEST_TRIAL_S;
 pub use timing::Timing;
 pub use together::{BULKS, Generated, Path, Together};
+
+use crate::ask::Ask;
 
 /// A system under a workload at one point of its knobs.
 // The work is resolved from the point when a scenario is made, so that no scenario has invalid knobs.
@@ -138,12 +141,23 @@ pub struct Trial {
     /// The objective under which the trial searches the highest rate. None if its work says the rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<Slo>,
+    /// What is sent, if it is not what docs/contracts.md says. All trials of an experiment share it, so it is saved once, with the
+    /// experiment, and not with each trial. A plan that is read gives it to its trials again.
+    #[serde(skip)]
+    pub ask: Option<Arc<Ask>>,
     /// Whether this is the yardstick's second trial in the round. The difference between the two is noise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub twin: bool,
     /// Whether the kernel's work for the system is counted after the window.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counted: bool,
+}
+
+impl Trial {
+    /// A trial that belongs to no plan.
+    pub fn alone(scenario: Scenario, timing: Timing) -> Self {
+        Self { index: 0, round: 0, scenario, timing, objective: None, ask: None, twin: false, counted: false }
+    }
 }
 
 /// How a trial ended.

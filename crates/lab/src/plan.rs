@@ -15,9 +15,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stats::{Design, FEWEST_ROUNDS, LOOKS, SplitMix64, USUAL_LOOKS, shuffle};
 use systems::{Catalog, InputError, Manifest, Point, Role, Value, is_reference};
 
@@ -31,7 +32,9 @@ use crate::search::Search;
 
 /// Everything that a run will do, in order. It is saved with the run, so that the run can be resumed and its findings
 /// recomputed.
+// The derived functions are called by the traits' below.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Plan {
     /// The seed of the shuffled order.
     pub seed: u64,
@@ -53,6 +56,24 @@ pub struct Plan {
     pub experiments: Vec<Planned>,
     /// The trials, in the order in which they run: `trials[i].index == i`.
     pub trials: Vec<Trial>,
+}
+
+impl Serialize for Plan {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Plan {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut plan = Self::deserialize(from)?;
+        let asks: BTreeMap<&str, &Arc<Ask>> =
+            plan.experiments.iter().filter_map(|e| Some((e.name.as_str(), e.ask.as_ref()?))).collect();
+        for trial in &mut plan.trials {
+            trial.ask = asks.get(trial.scenario.experiment.as_str()).copied().cloned();
+        }
+        Ok(plan)
+    }
 }
 
 /// How an experiment is carried out: the question, the rounds, the timing and the values of the knobs.
@@ -87,7 +108,7 @@ pub struct Setup {
     pub repeats: Option<String>,
     /// What is sent, if it is not what docs/contracts.md says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ask: Option<Ask>,
+    pub ask: Option<Arc<Ask>>,
 }
 
 /// The scenario that the others are set beside, instead of the reference.
@@ -413,8 +434,8 @@ fn push_round(
     for (scenario, twin) in order {
         let index = trials.len() as u32;
         let (scenario, timing, counted) = (scenario.clone(), planned.timing, is_counted(planned, round));
-        let objective = planned.objective.clone();
-        trials.push(Trial { index, round, scenario, timing, objective, twin, counted });
+        let (objective, ask) = (planned.objective.clone(), planned.ask.clone());
+        trials.push(Trial { index, round, scenario, timing, objective, ask, twin, counted });
     }
 }
 
@@ -466,7 +487,7 @@ fn planned(
         excluded: left_out,
         base,
         repeats: experiment.repeats.clone(),
-        ask: experiment.ask.clone(),
+        ask: experiment.ask.clone().map(Arc::new),
         defaults: manifests(&scenarios, catalog).map(|m| (m.name.clone(), m.defaults())).collect(),
         alike: manifests(&scenarios, catalog)
             .map(|m| (m.name.clone(), m.alike()))

@@ -81,6 +81,7 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
         scenario: scenario.clone(),
         timing: TIMING,
         objective: None,
+        ask: None,
         twin: false,
         counted: false,
     };

@@ -84,7 +84,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         (0..3).flat_map(|number| round.clone().map(move |(scenario, twin)| (number, scenario, twin)));
     let trials = planned_trials.enumerate().map(|(index, (round, scenario, twin))| {
         let index = index as u32;
-        Trial { index, round, scenario, timing, objective: None, twin, counted: false }
+        Trial { index, round, twin, ..Trial::alone(scenario, timing) }
     });
     let (trials, experiments) = (trials.collect(), vec![planned]);
     Plan { trials, ..Plan::new(1, experiments) }

@@ -258,6 +258,19 @@ fn a_scenario_with_invalid_knobs_cannot_be_read() {
 }
 
 #[test]
+fn the_trials_of_an_experiment_share_its_ask_which_is_saved_once() {
+    let mut request = full("[[quick.grid]]\nsize = 1\n", Overrides::default());
+    request.experiment.ask = Some(Ask::get("/unlike-any-other"));
+    let home = home();
+    let plan = plan(&[request], &Catalog::load(home.path()), &BTreeMap::new(), 1).unwrap();
+    let ask = plan.experiments[0].ask.as_ref().unwrap();
+    assert!(plan.trials.iter().all(|trial| trial.ask.as_ref().is_some_and(|own| Arc::ptr_eq(own, ask))));
+    let json = serde_json::to_string(&plan).unwrap();
+    assert_eq!(json.matches("unlike-any-other").count(), 1);
+    assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+}
+
+#[test]
 fn a_twin_stands_next_to_its_scenario_and_parts_no_pair() {
     let one = Overrides { rounds: Some(40), systems: vec!["node".to_owned()], ..Overrides::default() };
     let plan = planned_full("[[quick.grid]]\nsize = 1\n", one);

@@ -40,8 +40,6 @@ pub struct Bench {
     /// The versions of what systems need, by system, as far as they were probed.
     versions: HashMap<String, String>,
     built: HashMap<String, Result<Built, SystemError>>,
-    /// What is sent, by experiment, if it is not what docs/contracts.md says.
-    asks: HashMap<String, Ask>,
     /// The requests of a file, if they are sent.
     script: Option<Arc<Script>>,
     /// How the setup of each point of a system ended. A failed one is not repeated within a run.
@@ -66,8 +64,7 @@ impl Bench {
         files: Limit,
         cancel: Arc<AtomicBool>,
     ) -> Self {
-        let (versions, built) = (HashMap::new(), HashMap::new());
-        let (asks, set_up) = (HashMap::new(), HashMap::new());
+        let (versions, built, set_up) = (HashMap::new(), HashMap::new(), HashMap::new());
         let (sockets, certificates, scratch, script) = (0, None, None, None);
         let generator = Box::new(Here { cores: placement.generator.clone() });
         Self {
@@ -79,7 +76,6 @@ impl Bench {
             files,
             versions,
             built,
-            asks,
             script,
             set_up,
             sockets,
@@ -190,7 +186,6 @@ impl Bench {
                 tell: self.tell,
             },
             version: version.unwrap_or_default(),
-            ask: self.asks.get(&trial.scenario.experiment),
             script: self.script.as_ref(),
         };
         let point = (system.clone(), trial.scenario.point.clone());
@@ -289,7 +284,6 @@ impl Executor for Bench {
 
     /// Builds the systems of the pending trials.
     fn prepare(&mut self, plan: &Plan, pending: &[u32], say: &mut dyn FnMut(&str)) {
-        self.asks = plan.experiments.iter().filter_map(|e| Some((e.name.clone(), e.ask.clone()?))).collect();
         let Limit { before, now, .. } = self.files;
         if now > before {
             say(&format!(

@@ -280,7 +280,7 @@ fn trial(manifest: &Manifest, workload: Workload, mut point: Point) -> Result<Tr
     }
     let scenario = Scenario::new("check", manifest.name.as_str(), workload, point)
         .map_err(|why| TrialError::failed("drive", why))?;
-    Ok(Trial { index: 0, round: 0, twin: false, counted: false, scenario, timing: TIMING, objective: None })
+    Ok(Trial::alone(scenario, TIMING))
 }
 
 fn with_output(reason: &str, output: &str) -> String {

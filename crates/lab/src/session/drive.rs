@@ -138,7 +138,7 @@ fn check_equal_work(
     running.check_alive()?;
     match wrong? {
         Some(wrong) if fault.is_none() => {
-            let reason = match place.ask {
+            let reason = match &place.trial.ask {
                 Some(ask) => ask.missed(&wrong),
                 None => {
                     let workload = orders.work.workload();

@@ -4,6 +4,7 @@
 //! that an answer is known byte by byte.
 
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use answers::Encodings;
@@ -172,22 +173,15 @@ impl Bench {
         speed: Speed,
     ) -> Result<Look, TrialError> {
         trace::say(|| format!("--- a first look at {}", scenario.system));
-        let trial = Trial {
-            index: 0,
-            round: 0,
-            scenario: scenario.clone(),
-            timing,
-            objective: None,
-            twin: false,
-            counted: false,
-        };
-        self.with_place(&trial, |place| place.between_hooks(|| look(place, ask, speed)))
+        let ask = Some(Arc::new(ask.clone()));
+        let trial = Trial { ask, ..Trial::alone(scenario.clone(), timing) };
+        self.with_place(&trial, |place| place.between_hooks(|| look(place, speed)))
     }
 }
 
-fn look(place: &Place<'_>, ask: &Ask, speed: Speed) -> Result<Look, TrialError> {
+fn look(place: &Place<'_>, speed: Speed) -> Result<Look, TrialError> {
     let running = place.start()?;
-    let orders = place.asking(ask.clone(), listening(&running)?);
+    let orders = place.orders(listening(&running)?);
     let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
     let ask = &orders.ask;
     let failed = |why: String| TrialError::failed(EQUAL_WORK, why).with_output(running.tail());

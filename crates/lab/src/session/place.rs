@@ -34,9 +34,7 @@ pub(super) struct Place<'a> {
     pub cancel: &'a AtomicBool,
     pub launch: Launch<'a>,
     pub version: String,
-    /// What is sent, if it is not what docs/contracts.md says.
-    pub ask: Option<&'a Ask>,
-    /// The requests of the file that `ask` may name.
+    /// The requests of the file that the trial's ask may name.
     pub script: Option<&'a Arc<Script>>,
 }
 
@@ -71,11 +69,7 @@ impl Place<'_> {
 
     /// The driver's orders for a server that listens there.
     pub(super) fn orders(&self, server: &Listening) -> Orders {
-        self.asking(self.ask.cloned().unwrap_or_else(|| contract(self.manifest)), server)
-    }
-
-    /// The orders to send these requests to a server that listens there.
-    pub(super) fn asking(&self, ask: Ask, server: &Listening) -> Orders {
+        let ask = self.trial.ask.as_deref().cloned().unwrap_or_else(|| contract(self.manifest));
         let tls = self.launch.tls.cloned();
         let opening = ask.proxy_protocol.map(ProxyProtocol::opening);
         let host = self.manifest.attached().and_then(|attached| attached.host.clone());

@@ -47,6 +47,7 @@ fn header(trials: u32) -> RunHeader {
         scenario: scenario.clone(),
         timing,
         objective: None,
+        ask: None,
         twin: false,
         counted: false,
     };

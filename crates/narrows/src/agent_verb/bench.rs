@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::Context;
+use lab::observation::Trial;
 use lab::session::{Bench, Driven, Executor, Generator, Serving, TrialError};
 use load::{Assignment, Job, Moment};
 use machines::Speaker;
@@ -104,7 +105,10 @@ fn do_task(task: Task, bench: &mut Bench, asking: &Asking) -> Done {
         Task::Look { scenario, ask, timing, speed } => {
             Done::Looked(bench.look(&scenario, &ask, timing, speed).into())
         }
-        Task::Execute(trial) => Done::Executed(bench.execute(&trial).map_err(interrupted).into()),
+        Task::Execute { trial, ask } => {
+            let trial = Trial { ask, ..*trial };
+            Done::Executed(bench.execute(&trial).map_err(interrupted).into())
+        }
     }
 }
 

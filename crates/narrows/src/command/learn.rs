@@ -1,6 +1,7 @@
 //! Learns from a first look at every point what right answers are, and refuses arms that do not do the same work.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use answers::Statuses;
@@ -149,7 +150,7 @@ pub fn look_again(executor: &mut dyn Executor, plan: &Plan) -> anyhow::Result<bo
     const MOVED: &str = "the run began elsewhere, or its files have changed: continue it in the folder in which it \
                          began, with the same files";
     for planned in &plan.experiments {
-        let sent = planned.ask.clone().unwrap_or_else(|| Ask::get("/"));
+        let sent = planned.ask.clone().unwrap_or_else(|| Arc::new(Ask::get("/")));
         let mut points = Points::default();
         for (at, scenario) in planned.scenarios.iter().enumerate() {
             if points.right.contains(scenario.system.as_str()) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use lab::ask::Ask;
 use lab::observation::{Failure, Outcome, Scenario, Timing, Trial};
@@ -32,8 +33,8 @@ pub enum Task {
     Prepare { plan: Box<Plan>, pending: Vec<u32> },
     /// See [`lab::session::Executor::look`].
     Look { scenario: Box<Scenario>, ask: Box<Ask>, timing: Timing, speed: Speed },
-    /// See [`lab::session::Executor::execute`].
-    Execute(Box<Trial>),
+    /// See [`lab::session::Executor::execute`]. The trial's ask is not part of its JSON.
+    Execute { trial: Box<Trial>, ask: Option<Arc<Ask>> },
 }
 
 /// What a bench needs to know.

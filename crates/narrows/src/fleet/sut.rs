@@ -41,8 +41,6 @@ pub struct Sut {
     catalog: Catalog,
     /// The systems that it knows.
     known: BTreeSet<String>,
-    /// The plan for which it was prepared, so that it can be prepared again.
-    prepared: Option<Plan>,
     /// What it said of itself.
     environment: serde_json::Value,
     /// Why it could not even say which systems it has.
@@ -86,7 +84,6 @@ impl Sut {
         generator: impl FnOnce(IpAddr, &mut Remote) -> anyhow::Result<Box<dyn Generator>>,
     ) -> anyhow::Result<Self> {
         let environment = serde_json::Value::Null;
-        let (remote, prepared) = (None, None);
         let no_generator: Box<dyn Generator> = Box::new(Here { cores: Vec::new() });
         let mut sut = Self {
             machine,
@@ -94,10 +91,9 @@ impl Sut {
             files,
             cancel,
             generator: no_generator,
-            remote,
+            remote: None,
             catalog: catalog.clone(),
             known: BTreeSet::new(),
-            prepared,
             environment,
             away: None,
         };
@@ -135,10 +131,6 @@ impl Sut {
         let opened = self.converse(Task::Open(Box::new(self.opening.clone())))?;
         let Done::Opened(address) = opened else { return Err(self.unasked()) };
         self.known.clear();
-        if let Some(plan) = self.prepared.clone() {
-            self.bring(&systems_of(&plan))?;
-            self.converse(Task::Prepare { plan: Box::new(plan), pending: Vec::new() })?;
-        }
         Ok(address)
     }
 
@@ -377,8 +369,6 @@ impl Executor for Sut {
     }
 
     fn prepare(&mut self, plan: &Plan, pending: &[u32], say: &mut dyn FnMut(&str)) {
-        // A search adds trials to its plan, but what prepares a bench stays as it is.
-        self.prepared = Some(plan.clone());
         let task = Task::Prepare { plan: Box::new(plan.clone()), pending: pending.to_vec() };
         if let Err(Trouble::Lost(error)) = self.say_with(&systems_of(plan), task) {
             say(&error.to_string());
@@ -403,7 +393,8 @@ impl Executor for Sut {
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
         self.away = None;
         let systems = BTreeSet::from([trial.scenario.system.clone()]);
-        match self.say_with(&systems, Task::Execute(Box::new(trial.clone()))) {
+        let task = Task::Execute { trial: Box::new(trial.clone()), ask: trial.ask.clone() };
+        match self.say_with(&systems, task) {
             Ok(Done::Executed(Ended::Well(outcome))) => Ok(self.checked(outcome)),
             Ok(Done::Executed(Ended::Failed(failure))) => Ok(Outcome::Failed(failure)),
             Ok(Done::Executed(Ended::Interrupted)) | Err(Trouble::Interrupted) => Err(Interrupted),

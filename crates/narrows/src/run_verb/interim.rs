@@ -145,6 +145,7 @@ mod tests {
             scenario: scenario.clone(),
             timing,
             objective: None,
+            ask: None,
             twin: false,
             counted: false,
         };

@@ -182,13 +182,10 @@ impl Question<'_> {
 
     /// How many answers per second the base gives at saturation, in a short look. None if the user interrupted.
     fn reached(&self, executor: &mut dyn Executor, plan: &Plan) -> anyhow::Result<Option<f64>> {
-        let base = plan.experiments.first().and_then(|planned| planned.base.as_ref());
-        let Some(base) = base else { bail!("the plan has no base") };
+        let base = plan.experiments.first().and_then(|planned| Some((planned.base.as_ref()?, &planned.ask)));
+        let Some((base, ask)) = base else { bail!("the plan has no base") };
         let timing = Timing { warmup_s: 0.3, measure_s: 0.5, ..self.args.timing() };
-        let scenario = base.scenario.clone();
-        let trial =
-            Trial { index: 0, round: 0, scenario, timing, twin: false, counted: false, objective: None };
-        executor.prepare(plan, &[], &mut |_| {});
+        let trial = Trial { ask: ask.clone(), ..Trial::alone(base.scenario.clone(), timing) };
         let Ok(outcome) = executor.execute(&trial) else { return Ok(None) };
         match outcome {
             Outcome::Failed(failure) => bail!(learn::failed(&self.target.system, &failure)),

@@ -46,7 +46,7 @@ pub(crate) fn fixed(e: &ExperimentFindings) -> String {
         if words.is_empty() { String::new() } else { format!("{place}: {}. ", words.join(", ")) }
     };
     let fixed = [("Everywhere", everywhere), ("Where there is such a knob", somewhere)].map(said).concat();
-    format!("{fixed}{}{}", timing(e), e.ask.as_ref().map_or_else(String::new, asked))
+    format!("{fixed}{}{}", timing(e), e.ask.as_deref().map_or_else(String::new, asked))
 }
 
 /// The times of a trial of commands, where they are not the usual ones: those depend on what a first look shows.
