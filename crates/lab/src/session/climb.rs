@@ -2,26 +2,27 @@
 
 use std::time::{Duration, Instant};
 
-use load::{ArrivalSchedule, Arrivals, Slo};
+use load::{ArrivalSchedule, Arrivals, Slo, Tally};
 use systems::{Work, trace};
 
 use crate::climb::{self, Climb};
 use crate::observation::Measurement;
-use crate::session::drive::Drive;
 use crate::session::driver::{Orders, gaps};
 use crate::session::trial_error::TrialError;
 
-/// Drives at one rate after the other. Returns the measurement at the highest at which the objective held, and its orders.
+/// Drives at one rate after the other: `once` drives for one window. Returns the measurement at the highest rate at which the
+/// objective held, and its orders.
 pub(super) fn climb(
-    drive: &Drive<'_>,
+    once: impl Fn(&Orders) -> Result<(Measurement, Tally), TrialError>,
     objective: &Slo,
     usual: &Orders,
+    round: u32,
 ) -> Result<(Orders, Measurement), TrialError> {
     let (began, timing) = (Instant::now(), usual.timing);
-    let (_, tally) = drive.once(&Orders { timing: climb::probe(timing), ..usual.clone() })?;
+    let (_, tally) = once(&Orders { timing: climb::probe(timing), ..usual.clone() })?;
     let mut climb = Climb::new(objective, timing, tally.throughput());
     let poisson = matches!(&usual.work, Work::Requests(work) if work.poisson);
-    let gaps = gaps(poisson, drive.place.trial.round);
+    let gaps = gaps(poisson, round);
     let mut best = None;
     while let Some(made) = climb.next() {
         if began.elapsed() > Duration::from_secs_f64(climb::longest_s(timing)) {
@@ -29,7 +30,7 @@ pub(super) fn climb(
         }
         let arrivals = Arrivals::Open(ArrivalSchedule { from: made.per_s, to: made.per_s, gaps });
         let orders = Orders { timing: made.timing, arrivals, ..usual.clone() };
-        let (measured, tally) = drive.once(&orders)?;
+        let (measured, tally) = once(&orders)?;
         let broken = objective.broken(&tally);
         trace::say(|| {
             let end = broken.as_ref().map_or("holds".to_owned(), |why| format!("fails: {why}"));

@@ -32,7 +32,8 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
             let (measured, _) = drive.once(&orders)?;
             (orders, measured)
         }
-        Some(objective) => climb(&drive, objective, &orders).map_err(|e| e.with_output(running.tail()))?,
+        Some(objective) => climb(|orders| drive.once(orders), objective, &orders, place.trial.round)
+            .map_err(|e| e.with_output(running.tail()))?,
     };
     measured.system.ready_s = ready.map(|age| age.as_secs_f64());
     measured.system.rest_pss_bytes = rest;
