@@ -26,10 +26,11 @@ use systems::{Limit, machine};
 use workshop::{Begun, Workshop};
 
 use crate::common::{self, End, Usage};
+use crate::doctor_verb;
+use crate::drive::{Window, classify, wait_for};
 use crate::fleet::lab::Task;
 use crate::fleet::workshop::Step;
 use crate::fleet::{self, Answer, At, Described, DriveOrder, Driven, MachineList, Order, ServeOrder};
-use crate::{doctor_verb, load_verb};
 
 mod bench;
 mod workshop;
@@ -374,9 +375,9 @@ fn drive(
     cancel: &AtomicBool,
 ) -> anyhow::Result<Answer> {
     if let Some(patience) = wait {
-        load_verb::wait_for(&job.target.address, patience, cancel)?;
+        wait_for(&job.target.address, patience, cancel)?;
     }
-    let window = load_verb::Window::default();
+    let window = Window::default();
     let ends = [const { AtomicU64::new(0) }; 2];
     let tally = load::drive(job, cancel, &|moment| {
         match moment {
@@ -389,7 +390,7 @@ fn drive(
         }
         window.record(moment);
     });
-    let tally = tally.map_err(load_verb::classify)?;
+    let tally = tally.map_err(classify)?;
     let disturbed = window.disturbed();
     let [opened_ns, closed_ns] = ends.map(AtomicU64::into_inner);
     Ok(Answer::Driven(Box::new(Driven {

@@ -12,15 +12,13 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
-use serde::{Deserialize, Serialize};
 use systems::machine::{Limit, Placement};
 
 use crate::common::{self, End};
+use crate::examined::{Examined, Finding};
 use crate::fleet::MachineList;
 use crate::fleet_args;
 use facts::Facts;
-use judge::Finding;
-use trial_run::TrialRun;
 
 /// `narrows doctor`
 #[derive(clap::Args)]
@@ -39,19 +37,6 @@ pub struct Args {
     /// it, or 127.0.0.1 for local]
     #[arg(long, value_name = "ADDRESS", requires = "sut", value_parser = fleet_args::address)]
     address: Option<IpAddr>,
-}
-
-/// What is found about a machine: the object of `--json`.
-#[derive(Serialize, Deserialize)]
-pub struct Examined {
-    cpu: String,
-    kernel: String,
-    cores: Vec<usize>,
-    /// The number of findings with a remedy.
-    problems: usize,
-    findings: Vec<Finding>,
-    /// The measurement. Null if it failed; the findings say why.
-    measured: Option<TrialRun>,
 }
 
 /// Prints the findings.

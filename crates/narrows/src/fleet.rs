@@ -24,7 +24,7 @@ use systems::machine::Environment;
 use systems::network::Interface;
 
 use crate::common;
-use crate::doctor_verb::Examined;
+use crate::examined::Examined;
 
 /// How long a machine may take to describe itself.
 const DESCRIPTION: Duration = Duration::from_secs(10);

@@ -1,26 +1,22 @@
 //! `narrows load`: drives one target.
 
-use std::io;
-use std::net::{SocketAddr, TcpStream};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{anyhow, bail};
 use load::target::{Body, FrameStream, Http, Target, Traffic, Url};
 use load::{ArrivalSchedule, Arrivals, Ending, ErrorClass, Gaps, Job, LoadError, Slo, Stop, Tally, Values};
-use reactor::Address;
 use report::{Interval, number};
 use summary::Driven;
 use systems::Limit;
 use systems::contact;
-use systems::machine::Disturbance;
 use wire::frames::Prefix;
 
 use crate::common::{self, End, Usage};
+use crate::drive::{Window, classify, wait_for};
 use crate::fleet::MachineList;
 use crate::fleet::generators::{Cores, Generators, Request};
 use crate::reach::{Place, ReachArgs};
@@ -110,29 +106,6 @@ const MANY: f64 = lab::findings::RANKED_ERRORS;
 
 /// How long the window is if the user does not say so.
 const USUAL_DURATION: Duration = Duration::from_secs(10);
-
-/// The disturbances so far when the first thread's window opens and when the last one's closes. Disturbances during the
-/// warm-up do not count.
-#[derive(Default)]
-pub struct Window(Mutex<[Option<Disturbance>; 2]>);
-
-impl Window {
-    /// Notes the disturbances at this moment.
-    pub fn record(&self, moment: load::Moment<'_>) {
-        let [opened, closed] = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match moment {
-            load::Moment::Opened => _ = opened.get_or_insert_with(Disturbance::so_far),
-            load::Moment::Closed => *closed = Some(Disturbance::so_far()),
-            load::Moment::Passed { .. } => {}
-        }
-    }
-
-    /// The disturbances between the two moments.
-    pub fn disturbed(&self) -> Disturbance {
-        let [opened, closed] = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        opened.zip(closed).map_or_else(Disturbance::default, |(opened, closed)| closed.since(opened))
-    }
-}
 
 /// Drives the target and prints the result.
 pub fn run(args: &Args, files: Limit) -> End {
@@ -224,46 +197,6 @@ fn speaks_tls(reach: &ReachArgs, job: &Job, tally: &Tally) -> bool {
         return false;
     }
     contact::speaks_tls(&reach.access(&job.target.address, None))
-}
-
-/// The pause between two questions whether the target accepts connections.
-const ASK_AGAIN: Duration = Duration::from_millis(20);
-/// The longest that one question may take.
-const LONGEST_TRY: Duration = Duration::from_millis(200);
-
-/// Waits until the target accepts a connection.
-///
-/// # Errors
-/// None was accepted in time, or the user interrupted.
-pub fn wait_for(address: &Address, patience: Duration, cancel: &AtomicBool) -> anyhow::Result<()> {
-    let began = Instant::now();
-    loop {
-        let accepted = match address {
-            Address::Tcp(address) => connect(*address),
-            Address::Unix(path) => UnixStream::connect(path).map(drop),
-        };
-        let Err(why) = accepted else { return Ok(()) };
-        if cancel.load(Ordering::Relaxed) {
-            bail!("interrupted while waiting for {address}");
-        }
-        if began.elapsed() >= patience {
-            bail!(
-                "nothing accepted a connection at {address} within {}: {why}",
-                number::seconds(patience.as_secs_f64())
-            );
-        }
-        std::thread::sleep(ASK_AGAIN);
-    }
-}
-
-/// Makes a connection and closes it.
-fn connect(address: SocketAddr) -> io::Result<()> {
-    let stream = TcpStream::connect_timeout(&address, LONGEST_TRY)?;
-    // Where nothing listens at a port that the kernel gives to clients, a connection can meet itself.
-    if stream.local_addr()? == address {
-        return Err(io::ErrorKind::ConnectionRefused.into());
-    }
-    Ok(())
 }
 
 fn find_max_rate(args: &Args, job: &Job, slo: &Slo, how: (&mut max_rate::DriveWith<'_>, &AtomicBool)) -> End {
@@ -499,16 +432,5 @@ fn nearby(error: LoadError, place: &Place) -> anyhow::Error {
     match remedy {
         Some(remedy) => anyhow!("{error}. {remedy}"),
         None => error,
-    }
-}
-
-/// Makes usage errors of the errors that the user's arguments caused, and says what to do if nothing listens.
-pub fn classify(error: LoadError) -> anyhow::Error {
-    match error {
-        LoadError::NothingListens { .. } => {
-            anyhow!("{error}. Start the server first, or use --wait 10s to wait for it")
-        }
-        error if error.is_usage() => Usage(error.to_string()).into(),
-        error => error.into(),
     }
 }

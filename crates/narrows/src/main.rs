@@ -15,6 +15,8 @@ mod common;
 mod compare_verb;
 mod condition;
 mod doctor_verb;
+mod drive;
+mod examined;
 mod first_args;
 mod first_use;
 mod fleet;

@@ -14,8 +14,9 @@ use serde::Serialize;
 use systems::Limit;
 use systems::network::Interface;
 
-use super::{Args, Examined};
+use super::Args;
 use crate::common::{self, End};
+use crate::examined::Examined;
 use crate::fleet::generators::Generators;
 use crate::fleet::{self, Answer, At, Order, path, sut};
 

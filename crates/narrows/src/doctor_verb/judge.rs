@@ -1,25 +1,12 @@
 //! Judges what disturbs measurements on a machine, and names the command that fixes it. Pure.
 
-use std::borrow::Cow;
 use std::io::ErrorKind;
 
 use report::number;
-use serde::{Deserialize, Serialize};
 use systems::machine::{Limit, Placement};
 
 use super::facts::Facts;
-use super::trial_run::TrialRun;
-
-/// One property of the machine, and what to do if it disturbs measurements.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// The property.
-    pub what: Cow<'static, str>,
-    /// Its value.
-    pub found: String,
-    /// The command that fixes the problem, or what to do if there is none. `None` if there is no problem.
-    pub remedy: Option<String>,
-}
+use crate::examined::{Finding, TrialRun};
 
 /// The files that 10,000 connections need on one side.
 const FILES: u64 = 10_064;
@@ -206,6 +193,8 @@ impl Facts {
 #[cfg(test)]
 mod tests {
     use systems::machine::Environment;
+
+    use std::borrow::Cow;
 
     use super::*;
 

@@ -8,26 +8,10 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use load::target::{Expect, Http, Traffic};
 use load::{Job, Stop, Tally, Target};
-use serde::{Deserialize, Serialize};
 use serve::{Farewell, Speaks};
 use systems::machine::Placement;
 
-/// The result of the measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TrialRun {
-    /// Requests per second, the median of all trials.
-    pub requests_per_s: f64,
-    /// The median time from a request to its answer on a single connection, microseconds.
-    pub round_trip_us: Option<f64>,
-    /// The generator's CPU time per request, microseconds.
-    pub generator_us: f64,
-    /// The difference between the two trials of a pair, as a share of the faster: the median of the pairs.
-    pub noise: f64,
-    /// The difference in the worst pair.
-    pub worst_noise: f64,
-    /// The number of pairs.
-    pub pairs: usize,
-}
+use crate::examined::TrialRun;
 
 /// The number of pairs of consecutive trials.
 const PAIRS: usize = 5;

@@ -16,8 +16,8 @@ use systems::Limit;
 use systems::machine::Disturbance;
 
 use crate::common::Usage;
+use crate::drive::classify;
 use crate::fleet::{self, Answer, DriveOrder, Driven, Order};
-use crate::load_verb;
 
 /// How often a wait looks at each machine while a window goes on.
 const GLANCE: Duration = Duration::from_millis(10);
@@ -204,7 +204,7 @@ impl Generators {
             Cores::All => remote.hello.cores.iter().map(|core| Some(*core)).collect(),
         };
         let threads: Vec<Vec<Option<usize>>> = remotes.iter().map(threads).collect();
-        let parts = job.divided(&threads).map_err(load_verb::classify)?;
+        let parts = job.divided(&threads).map_err(classify)?;
         let assignments: Vec<Assignment> =
             parts.iter().map(|job| Assignment::of(job).map_err(Usage)).collect::<Result<_, Usage>>()?;
         // The agents are idle. While their generators warm up, they answer late, and the clocks are known less well.
