@@ -5,7 +5,7 @@ use systems::work::WorkUnit;
 use crate::doubt::{error_share, no_figure};
 use crate::experiment::Figure;
 use crate::observation::{KernelCounts, Latency, Measurement, Observation, Outcome, Trial};
-use crate::plan::Planned;
+use crate::setup::Setup;
 
 /// The share of failed operations above which a scenario is not ranked. A published table of pooled clients ranked one
 /// with 79.6 % errors first.
@@ -93,11 +93,11 @@ fn spread(m: &Measurement) -> f64 {
 
 /// The trials of an experiment, without twins, with what was measured in each. A trial that failed has nothing.
 pub(crate) fn measured<'a>(
-    planned: &'a Planned,
+    setup: &'a Setup,
     observations: impl IntoIterator<Item = &'a Observation>,
 ) -> impl Iterator<Item = (&'a Trial, Option<&'a Measurement>)> {
     let own =
-        observations.into_iter().filter(|o| o.trial.scenario.experiment == planned.name && !o.trial.twin);
+        observations.into_iter().filter(move |o| o.trial.scenario.experiment == setup.name && !o.trial.twin);
     own.map(|o| match &o.outcome {
         Outcome::Measured(m) => (&o.trial, Some(&**m)),
         Outcome::Failed(_) => (&o.trial, None),

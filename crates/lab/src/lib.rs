@@ -24,6 +24,8 @@ pub mod plan;
 pub mod rounds;
 pub mod search;
 pub mod session;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
+mod setup;
 #[cfg(test)]
 mod simulation;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]

@@ -1,8 +1,8 @@
 //! Decides which trials a run without a fixed number of rounds needs next, and when it has enough. Pure: the same plan
 //! and observations give the same next trials, so that a resumed run continues as if it had not been interrupted.
 //!
-//! A search chooses its own trials (`search`). For the rest there are two rules (`stats::Design`). A plan that is examined once gets rounds of all its experiments as long as they fit
-//! into its budget: how many there are depends on time only, never on figures. A plan with several looks gets the rounds
+//! A search chooses its own trials (`search`). For the rest there are two rules (`stats::Design`). A plan that is examined once gets
+//! rounds of all its experiments as long as they fit into its budget: how many there are depends on time only, never on figures. A plan with several looks gets the rounds
 //! up to the next look for each experiment that is undecided: if the plan has conditions about it, until each of these is decided,
 //! and otherwise until its comparisons are.
 //!
@@ -14,7 +14,7 @@ use stats::{Design, LOOKS};
 use crate::findings;
 use crate::observation::{Observation, Outcome};
 use crate::plan::{Plan, Planned};
-use crate::search;
+use crate::search::{Limit, Search, Space};
 
 /// The most rounds of a plan that is examined once. Ten rounds find most differences of 5 %. `--rounds` allows more.
 pub const MOST_ROUNDS: u32 = 10;
@@ -44,7 +44,7 @@ pub fn several_times(mut plan: Plan, times: u32) -> Plan {
 /// is decided, the budget is spent, or the number of rounds is fixed.
 pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
     if plan.experiments.iter().any(|planned| planned.search.is_some()) {
-        return search::extend(plan, observations);
+        return search_on(plan, observations);
     }
     let Some(budget_s) = plan.budget_s else { return false };
     let left_s = budget_s - observations.iter().map(|o| o.took_s).sum::<f64>();
@@ -59,6 +59,35 @@ pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
         next_looks(plan, experiments.collect(), &findings::undecided(plan, observations), left_s)
     };
     plan.grow(&rounds);
+    plan.trials.len() > before
+}
+
+/// Turns every experiment with a space of settings into a search of at most so many trials whose winner must keep the limits, and
+/// plans its first round. Returns false if no experiment has one.
+pub fn begin_search(plan: &mut Plan, trials: usize, limits: &[Limit]) -> bool {
+    plan.trials.clear();
+    for planned in &mut plan.experiments {
+        let Some(space) = Space::of(&planned.setup) else { continue };
+        planned.search = Some(Search::new(&planned.setup, trials, plan.seed, limits));
+        planned.scenarios = vec![space.base];
+        planned.setup.rounds = 0;
+    }
+    search_on(plan, &[])
+}
+
+/// Adds the rounds that the plan's searches need next. Returns false if the searches have ended.
+fn search_on(plan: &mut Plan, observations: &[Observation]) -> bool {
+    let before = plan.trials.len();
+    for index in 0..plan.experiments.len() {
+        let planned = &plan.experiments[index];
+        let Some(search) = &planned.search else { continue };
+        for (step, scenarios) in search.next(&planned.setup, plan.budget_s, observations) {
+            if let Some(search) = &mut plan.experiments[index].search {
+                search.steps.push(step);
+            }
+            plan.add_round(index, &scenarios);
+        }
+    }
     plan.trials.len() > before
 }
 

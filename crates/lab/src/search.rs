@@ -1,10 +1,10 @@
 //! The search for the best setting: "what should I set?" A search is one more way to say which trials come next.
 //!
-//! [`extend`] adds rounds in which some settings race, and the default with them. What a race shows is biased, because it
-//! chose what to try again. So a search always ends with fresh rounds of a fixed number, in which the winner is compared with
+//! [`Search::next`] says the next rounds, in which some settings race, and the default with them. `rounds` adds them to the plan.
+//! What a race shows is biased, because it chose what to try again. So a search always ends with fresh rounds of a fixed number, in which the winner is compared with
 //! the default. The findings judge those rounds alone, as every other comparison is judged.
 //!
-//! Pure: the next trials follow from the plan and the observations, so that a search can be resumed.
+//! Pure: the next rounds follow from the setup and the observations, so that a search can be resumed.
 
 mod lattice;
 mod limit;
@@ -21,7 +21,7 @@ pub use standing::{Figures, Shown, Standing};
 
 use crate::figures::{has_too_many_errors, log_figure, measured};
 use crate::observation::{Observation, Scenario};
-use crate::plan::{Plan, Planned, Setup};
+use crate::setup::Setup;
 
 /// The fewest trials of a search: a first look, another, and the proof.
 pub const FEWEST_TRIALS: usize = 36;
@@ -45,6 +45,33 @@ pub struct Search {
 }
 
 impl Search {
+    /// A search of at most so many trials whose winner must keep the limits, before its first round.
+    pub fn new(setup: &Setup, trials: usize, seed: u64, limits: &[Limit]) -> Self {
+        let trials = trials.clamp(FEWEST_TRIALS, MOST_TRIALS);
+        let terms = Terms { trials, threshold: setup.threshold.ln_1p(), seed };
+        Self { terms, limits: limits.to_vec(), steps: Vec::new() }
+    }
+
+    /// The rounds that it needs next, each with its scenarios. All trials so far have observations. Empty if the search has ended.
+    /// If there is a budget, and trials take longer than was expected, there are fewer of them.
+    pub fn next(
+        &self,
+        setup: &Setup,
+        budget_s: Option<f64>,
+        observations: &[Observation],
+    ) -> Vec<(Step, Vec<Scenario>)> {
+        let Some(space) = Space::of(setup).filter(|space| self.is_in(space)) else { return Vec::new() };
+        let shown = shown(setup, &space, self, observations);
+        let terms = Terms { trials: affordable(budget_s, self.terms.trials, observations), ..self.terms };
+        let steps = race::next(&space.lattice, &terms, &self.steps, &shown);
+        let round = |step: Step| {
+            let cells = step.cells.iter();
+            let scenarios = cells.filter_map(|cell| space.scenario(cell)).collect();
+            (step, scenarios)
+        };
+        steps.into_iter().map(round).collect()
+    }
+
     /// Whether every setting of its steps is one of the space, as a plan from another program might not have it.
     pub fn is_in(&self, space: &Space) -> bool {
         let knobs = &space.lattice.knobs;
@@ -129,47 +156,6 @@ impl Space {
     }
 }
 
-/// Turns every experiment with a space into a search of at most so many trials whose winner must keep the limits, and plans
-/// its first round. Returns false if no experiment has one.
-pub fn begin(plan: &mut Plan, trials: usize, limits: &[Limit]) -> bool {
-    let trials = trials.clamp(FEWEST_TRIALS, MOST_TRIALS);
-    plan.trials.clear();
-    for planned in &mut plan.experiments {
-        let Some(space) = Space::of(&planned.setup) else { continue };
-        let terms = Terms { trials, threshold: planned.threshold.ln_1p(), seed: plan.seed };
-        planned.search = Some(Search { terms, limits: limits.to_vec(), steps: Vec::new() });
-        planned.scenarios = vec![space.base];
-        planned.setup.rounds = 0;
-    }
-    extend(plan, &[])
-}
-
-/// Adds the rounds that the plan's searches need next. All trials so far have observations. Returns false if the searches
-/// have ended. If the plan has a budget, and trials take longer than was expected, there are fewer of them.
-pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
-    let before = plan.trials.len();
-    for index in 0..plan.experiments.len() {
-        let planned = &plan.experiments[index];
-        let (Some(search), Some(space)) = (&planned.search, Space::of(&planned.setup)) else { continue };
-        if !search.is_in(&space) {
-            continue;
-        }
-        let shown = shown(planned, &space, search, observations);
-        let terms =
-            Terms { trials: affordable(plan.budget_s, search.terms.trials, observations), ..search.terms };
-        let steps = race::next(&space.lattice, &terms, &search.steps, &shown);
-        for step in steps {
-            let scenarios: Vec<Scenario> =
-                step.cells.iter().filter_map(|cell| space.scenario(cell)).collect();
-            if let Some(search) = &mut plan.experiments[index].search {
-                search.steps.push(step);
-            }
-            plan.add_round(index, &scenarios);
-        }
-    }
-    plan.trials.len() > before
-}
-
 /// How many trials fit into the budget, if the next ones take as long as those so far. What is counted in the first round
 /// takes longer, so its trials count only as long as there are no others.
 fn affordable(budget_s: Option<f64>, trials: usize, observations: &[Observation]) -> usize {
@@ -189,7 +175,7 @@ fn affordable(budget_s: Option<f64>, trials: usize, observations: &[Observation]
 
 /// What each step has shown.
 pub fn shown<'a>(
-    planned: &'a Planned,
+    setup: &'a Setup,
     space: &Space,
     search: &Search,
     observations: impl IntoIterator<Item = &'a Observation>,
@@ -197,14 +183,14 @@ pub fn shown<'a>(
     let empty = vec![Figures::new(); search.steps.len()];
     let limits = vec![empty.clone(); search.limits.len()];
     let mut shown = Shown { figures: empty, limits, failed: Default::default() };
-    let unit = &planned.workload.about().unit;
-    for (trial, m) in measured(planned, observations) {
+    let unit = &setup.workload.about().unit;
+    for (trial, m) in measured(setup, observations) {
         let Some(cell) = space.cell(&trial.scenario) else { continue };
         if m.is_none_or(has_too_many_errors) {
             shown.failed.insert(cell.clone());
         }
         let Some(m) = m else { continue };
-        let log = log_figure(planned.figure, unit, m);
+        let log = log_figure(setup.figure, unit, m);
         let rooms = search.limits.iter().map(|limit| limit.room(m));
         let all = std::iter::once(&mut shown.figures).chain(&mut shown.limits);
         for (rounds, value) in all.zip(std::iter::once(log).chain(rooms)) {

@@ -6,7 +6,8 @@ use lab::experiment::{Figure as Quantity, Form, Subject};
 use lab::findings::{ExperimentFindings, findings};
 use lab::observation::{Observation, Scenario, Timing, Trial};
 use lab::plan::{Base, Plan, Planned, Setup};
-use lab::search::{self, Limit};
+use lab::rounds;
+use lab::search::Limit;
 use lab::session::{Executor, Fake, Rule};
 use stats::Noise;
 use systems::knob::Kind;
@@ -132,13 +133,13 @@ impl Sought<'_> {
         let planned = Planned { setup, scenarios: Vec::new(), apply, search: None };
         let experiments = vec![planned];
         let mut plan = Plan::new(1, experiments);
-        assert!(search::begin(&mut plan, self.trials, self.limits));
+        assert!(rounds::begin_search(&mut plan, self.trials, self.limits));
         let (mut fake, mut seen) = (fake(self.rules), Vec::new());
         loop {
             let missing = plan.trials[seen.len()..].iter().take(self.until - seen.len());
             let more: Vec<Observation> = missing.map(|trial| observe(&mut fake, trial)).collect();
             seen.extend(more);
-            if seen.len() == self.until || !search::extend(&mut plan, &seen) {
+            if seen.len() == self.until || !rounds::extend(&mut plan, &seen) {
                 return findings(&plan, &seen).experiments.remove(0);
             }
         }

@@ -5,6 +5,8 @@ use stats::{Noise, Verdict};
 
 use super::*;
 use crate::observation::Failure;
+use crate::plan::Plan;
+use crate::rounds::extend;
 use crate::session::{Fake, Rule, observe};
 use crate::simulation::search::{Surface, carried_out, tuned};
 

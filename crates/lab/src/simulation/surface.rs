@@ -7,7 +7,8 @@ use systems::{Point, Value, Workload};
 use super::{axis, setup};
 use crate::observation::{Failure, Outcome, Scenario, Trial};
 use crate::plan::{Base, Plan, Planned};
-use crate::search::{self, Cell};
+use crate::rounds;
+use crate::search::Cell;
 use crate::session::{Executor, Fake, Interrupted, Rule};
 
 /// The most values of a knob that has few.
@@ -242,7 +243,7 @@ impl Surface {
         setup.base = Some(Base { scenario, command: String::new() });
         let planned = Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None };
         let mut plan = Plan::new(seed, vec![planned]);
-        assert!(search::begin(&mut plan, trials, &[]));
+        assert!(rounds::begin_search(&mut plan, trials, &[]));
         plan
     }
 

@@ -9,7 +9,8 @@ use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{Experiment, Figure, Form, Subject};
 use lab::observation::{Outcome, Timing, Trial};
 use lab::plan::{self, Plan};
-use lab::search::{self, Bounded, FEWEST_TRIALS, Limit};
+use lab::rounds;
+use lab::search::{Bounded, FEWEST_TRIALS, Limit};
 use lab::session::{Executor, Pace};
 use systems::{Value, Workload};
 
@@ -222,7 +223,7 @@ impl Question<'_> {
             bail!(Usage(format!("--budget is too short for {FEWEST_TRIALS} trials: give at least {least}s")));
         }
         plan.budget_s = Some(budget_s);
-        if !search::begin(&mut plan, trials, &self.limits()) {
+        if !rounds::begin_search(&mut plan, trials, &self.limits()) {
             bail!("{} cannot be tuned: its knobs have no default among their values", target.system);
         }
         Ok(plan)

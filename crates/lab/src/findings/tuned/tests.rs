@@ -9,7 +9,8 @@ use super::*;
 use crate::findings::findings;
 use crate::observation::{Failure, Scenario};
 use crate::plan::{Base, Plan, Planned};
-use crate::search::{Bounded, Limit, begin};
+use crate::rounds::begin_search;
+use crate::search::{Bounded, Limit};
 use crate::session::{Fake, MeasurementPatch, Rule};
 use crate::simulation::search::{carried_out, tuned as found};
 use crate::simulation::{axis, setup};
@@ -57,7 +58,7 @@ fn plan(knobs: &[(&str, &[i64])], also: &[Figure], limits: &[Limit]) -> Plan {
     setup.subject.also = also.to_vec();
     let planned = Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None };
     let mut plan = Plan::new(1, vec![planned]);
-    assert!(begin(&mut plan, 80, limits));
+    assert!(begin_search(&mut plan, 80, limits));
     plan
 }
 
@@ -171,7 +172,7 @@ fn a_plan_whose_settings_are_not_in_its_space_has_no_findings_of_a_search() {
         let steps = &mut plan.experiments[0].search.as_mut().unwrap().steps;
         steps[0].cells[1] = cell;
         assert!(findings(&plan, &[]).experiments[0].tuned.is_none());
-        assert!(!crate::search::extend(&mut plan, &[]));
+        assert!(!crate::rounds::extend(&mut plan, &[]));
     }
 }
 
