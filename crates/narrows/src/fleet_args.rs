@@ -21,7 +21,7 @@ use crate::fleet::patient::{About, Patient};
 use crate::fleet::sut::{self, Sut};
 use crate::fleet::workshop::Workshop;
 use crate::fleet::{self, At, MachineList, Order, path};
-use crate::lab_args;
+use crate::here;
 
 /// Where systems listen on one machine.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -112,7 +112,7 @@ impl FleetArgs {
 
     /// This machine, for the systems of a catalog.
     fn bench(&self, catalog: &Catalog, files: Limit, cancel: &Arc<AtomicBool>) -> anyhow::Result<Bench> {
-        let mut bench = lab_args::bench(catalog, files, cancel)?;
+        let mut bench = here::bench(catalog, files, cancel)?;
         if let Some(address) = self.address {
             self.check_address()?;
             bench.listen_at(address);

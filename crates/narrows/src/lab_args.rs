@@ -4,12 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Context;
-use lab::session::{Bench, Executor, Fake};
-use systems::machine::{Limit, Placement};
+use lab::session::{Executor, Fake};
+use systems::machine::Limit;
 use systems::{Catalog, Source};
 
-use crate::common;
 use crate::fleet_args::FleetArgs;
 use crate::stores::StoreArg;
 
@@ -55,19 +53,4 @@ impl LabArgs {
             None => self.fleet.lab(catalog, files, cancel),
         }
     }
-}
-
-/// This machine, for the systems of a catalog.
-///
-/// # Errors
-/// The running program cannot be found.
-pub fn bench(catalog: &Catalog, files: Limit, cancel: &Arc<AtomicBool>) -> anyhow::Result<Bench> {
-    let narrows = std::env::current_exe().context("cannot find the running program")?;
-    let bench = Bench::new(catalog.clone(), narrows, placement(), files, Arc::clone(cancel));
-    Ok(bench.telling(|line| common::say(line)))
-}
-
-/// The cores of systems and of the generator.
-pub fn placement() -> Placement {
-    Placement::decide(&systems::machine::available_cores())
 }

@@ -34,7 +34,8 @@ use crate::command::{self, CommandArgs, knobs, learn};
 use crate::common::{self, End, INTERRUPTED, Usage};
 use crate::condition::{self, FigureChoice, Inconclusive};
 use crate::fleet_args::FleetArgs;
-use crate::lab_args::{self, LabArgs};
+use crate::here;
+use crate::lab_args::LabArgs;
 use crate::report_verb::{Format, Saved};
 use crate::run_verb::{self, Run, Screen};
 use crate::stores::StoreArg;
@@ -201,7 +202,7 @@ impl<'a> Question<'a> {
     }
 
     fn services(&self) -> anyhow::Result<Vec<Service>> {
-        self.args.command.services(&self.dir, &lab_args::placement(), &self.cancel)
+        self.args.command.services(&self.dir, &here::placement(), &self.cancel)
     }
 
     /// Compares commits, or searches among them.
@@ -246,7 +247,7 @@ impl<'a> Question<'a> {
             .as_deref()
             .map_or(Ok(()), |name| save::check(name, &arms, ask.as_ref(), &args.command.tls))?;
         args.check_budget(&first)?;
-        args.warn(&arms, lab_args::placement().system.len());
+        args.warn(&arms, here::placement().system.len());
         let services = self.services()?;
         let mut executor = args.fleet.lab(&catalog, self.files, cancel)?;
         if let Some(scripted) = scripted {

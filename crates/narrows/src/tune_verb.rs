@@ -22,7 +22,8 @@ use crate::command::{self, CommandArgs};
 use crate::common::{self, End};
 use crate::condition::FigureChoice;
 use crate::first_use;
-use crate::lab_args::{self, LabArgs};
+use crate::here;
+use crate::lab_args::LabArgs;
 use crate::run_verb::{self, Run, Screen};
 use target::Target;
 
@@ -112,7 +113,7 @@ pub fn run(args: &Args, files: Limit) -> End {
             bail!("{} cannot run here: {reason}", target.system);
         }
     }
-    command::warn_of_workers(&target.knobs, lab_args::placement().system.len());
+    command::warn_of_workers(&target.knobs, here::placement().system.len());
     let services = args.services(&target, &cancel)?;
     if let Some(scripted) = &target.scripted {
         executor.bring(Arc::clone(&scripted.script));
@@ -151,6 +152,6 @@ fn carried_out(executor: &mut dyn Executor, run: &Run, services: Vec<Service>, c
 impl Args {
     /// Starts what runs beside a command.
     fn services(&self, target: &Target, cancel: &AtomicBool) -> anyhow::Result<Vec<Service>> {
-        self.command.services(&target.dir, &lab_args::placement(), cancel)
+        self.command.services(&target.dir, &here::placement(), cancel)
     }
 }

@@ -18,7 +18,7 @@ use systems::{Catalog, Limit, Parcel, homes, parcel};
 
 use crate::fleet::Answer;
 use crate::fleet::lab::{Brought, Done, Files, Opening, Reply, Task, Want};
-use crate::{built_in, lab_args};
+use crate::{built_in, here};
 
 /// A bench on a thread of its own, which lives as long as the agent: the kernel kills a system when the thread that started it
 /// ends.
@@ -162,7 +162,7 @@ fn open(
         None => reached_at()?,
     };
     let catalog = Catalog::load_all(&built_in::homes()?);
-    let mut bench = lab_args::bench(&catalog, files, cancel)?.driven_by(Box::new(asking.clone()));
+    let mut bench = here::bench(&catalog, files, cancel)?.driven_by(Box::new(asking.clone()));
     bench.listen_at(address);
     Ok((bench, address))
 }
