@@ -288,7 +288,8 @@ fn rebar3_compiles_sources_in_the_order_of_dependencies() {
     let failed = home.failed("rebarred");
     let output = &failed[0].output;
     assert!(
-        failed[0].stage == "build" && output.contains("it was built with beta 0.0.0 instead of 2.0.0"),
+        failed[0].stage == lab::observation::Stage::Build
+            && output.contains("it was built with beta 0.0.0 instead of 2.0.0"),
         "{failed:#?}"
     );
     home.assert_nothing_left();

@@ -6,7 +6,7 @@ use load::search::Ladder;
 use crate::support::home::Home;
 use crate::support::peer::Peer;
 use crate::support::{Served, has, load, squeezed};
-use lab::observation::Outcome;
+use lab::observation::{Outcome, Stage};
 
 /// Five connections with answers after 50 ms carry at most 100 requests per second on any machine.
 #[test]
@@ -100,7 +100,7 @@ fn an_experiment_finds_the_highest_rate_of_each_setting_that_can_meet_the_object
     let p50 = quick.response_us.percentile(50.0).expect("enough answers").value();
     assert!(quick.arrivals > 0 && p50 < 100_000, "{quick:#?}");
     let Outcome::Failed(failure) = of(300) else { panic!("{seen:#?}") };
-    assert_eq!(failure.stage, "objective", "{failure:#?}");
+    assert_eq!(failure.stage, Stage::Objective, "{failure:#?}");
     for said in ["`p50<100ms,errors<20%` does not hold at", "the lowest rate that was tried: ", "measure_s"] {
         assert!(failure.reason.contains(said), "{said}: {failure:#?}");
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support;
 use crate::support::home::Home;
 use crate::support::{Guarded, Served, has, until};
-use lab::observation::Measurement;
+use lab::observation::{Measurement, Stage};
 
 /// A manifest that names a server at this address.
 fn attach(home: &Home, url: &str, more: &str) {
@@ -58,7 +58,7 @@ fn the_declared_answer_is_checked() {
     attach(&home, &server.http, "[answer]\nbody = \"\"\nabout = \"another answer\"\n");
     home.run(["run", "e", "--rounds", "file"]);
     let failed = home.failed("mine");
-    assert_eq!(failed[0].stage, "equal_work");
+    assert_eq!(failed[0].stage, Stage::EqualWork);
     assert!(failed[0].reason.contains("length"), "{failed:#?}");
 
     // A system that declares a fault has a row, but no rank.
@@ -95,8 +95,8 @@ fn a_users_server_that_ends_costs_only_its_own_trials() {
     home.run(["run", "e", "--rounds", "file"]).code(1);
     assert!(!server.running());
     let failed = home.failed("mine");
-    let stages: Vec<&str> = failed.iter().map(|failure| failure.stage.as_str()).collect();
-    assert_eq!(stages, ["system", "start"], "{failed:#?}");
+    let stages: Vec<Stage> = failed.iter().map(|failure| failure.stage).collect();
+    assert_eq!(stages, [Stage::System, Stage::Start], "{failed:#?}");
     assert!(failed[0].reason.contains("has ended"), "{failed:#?}");
     assert!(
         failed[1].reason.contains("nothing listens on") && failed[1].reason.contains("type this"),

@@ -3,7 +3,7 @@
 
 use crate::support::home::Home;
 use crate::support::{Ended, has, squeezed};
-use lab::observation::{Failure, Outcome};
+use lab::observation::{Failure, Outcome, Stage};
 
 /// Runs `bad` and an honest server. The two trials of `bad` must fail at this stage, for this reason, with this text in
 /// their output. The others must be measured, the reference once in each round.
@@ -15,7 +15,7 @@ fn assert_fails(home: &Home, stage: &str, reason: &str, output: &str) -> (Ended,
     let ended = home.run(["report", "last", "--details"]).code(0);
     let failed = home.failed("bad");
     for failure in &failed {
-        assert_eq!(failure.stage, stage, "{failure:#?}");
+        assert_eq!(failure.stage.name(), stage, "{failure:#?}");
         assert!(failure.reason.contains(reason), "{failure:#?}");
         assert!(failure.output.contains(output), "{failure:#?}");
     }
@@ -183,7 +183,7 @@ fn a_client_that_breaks_the_contract_fails_with_the_reason() {
         ("underflow", "counts", "`late` is 18446744073709551615", ""),
     ] {
         let failure = home.failed(name).remove(0);
-        assert_eq!(failure.stage, stage, "{name}: {failure:#?}");
+        assert_eq!(failure.stage.name(), stage, "{name}: {failure:#?}");
         assert!(failure.reason.contains(reason) && failure.output.contains(output), "{name}: {failure:#?}");
     }
 }
@@ -241,7 +241,7 @@ fn a_system_that_fills_its_memory_is_ended_at_its_limit() {
     let failure = home.failed("bad").remove(0);
     // Where no control group may be made, every trial with a limit fails and says so.
     if !failure.reason.contains("no control group may be made here") {
-        assert_eq!(failure.stage, "system", "{failure:#?}");
+        assert_eq!(failure.stage, Stage::System, "{failure:#?}");
         let reason = "was killed by signal 9; its limit on memory may be too low";
         assert!(failure.reason.contains(reason), "{failure:#?}");
         assert_eq!(home.measured("good").len(), 1);
@@ -260,7 +260,7 @@ fn a_trial_with_more_connections_than_the_machine_allows_fails_before_its_system
         match (seen.trial.scenario.work().connections(), seen.outcome) {
             (2, Outcome::Measured(_)) => measured += 1,
             (1_000_000, Outcome::Failed(failure)) => {
-                assert_eq!(failure.stage, "start", "{failure:#?}");
+                assert_eq!(failure.stage, Stage::Start, "{failure:#?}");
                 assert!(failure.reason.starts_with("1000000 connections"), "{failure:#?}");
                 assert!(failure.reason.ends_with("or ask for fewer"), "{failure:#?}");
                 failed += 1;

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{self, Form};
-use lab::observation::{Failure, GeneratorUse, Latency, Measurement, Observation, Outcome, SystemUse, Trial};
+use lab::observation::{
+    Failure, GeneratorUse, Latency, Measurement, Observation, Outcome, Stage, SystemUse, Trial,
+};
 use lab::plan::{self, Plan};
 use lab::store::{RunHeader, Store};
 use serde_json::{Value, json};
@@ -132,8 +134,8 @@ impl MadeUp<'_> {
 
 /// The outcome of a trial that failed for this reason with this output.
 pub fn failed(reason: &str, output: &str) -> Outcome {
-    let (stage, reason, output) = ("start".to_owned(), reason.to_owned(), output.to_owned());
-    Outcome::Failed(Failure { stage, reason, output })
+    let (reason, output) = (reason.to_owned(), output.to_owned());
+    Outcome::Failed(Failure { stage: Stage::Start, reason, output })
 }
 
 /// A string as it is written inside JSON, without the quotes.

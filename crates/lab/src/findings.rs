@@ -337,10 +337,10 @@ fn failures(planned: &Planned, observations: &[&Observation]) -> Vec<FailedTrial
     for observation in observations {
         let Outcome::Failed(failure) = &observation.outcome else { continue };
         let scenario = planned.label(&observation.trial.scenario);
-        let key = (scenario.clone(), failure.stage.as_str(), failure.reason.as_str());
+        let key = (scenario.clone(), failure.stage.name(), failure.reason.as_str());
         let group = groups.entry(key).or_insert_with(|| FailedTrials {
             scenario,
-            stage: failure.stage.clone(),
+            stage: failure.stage.name().to_owned(),
             reason: failure.reason.clone(),
             output: failure.output.clone(),
             trials: 0,

@@ -7,6 +7,7 @@ mod handshakes;
 mod latency;
 mod max_rate;
 mod server;
+mod stage;
 mod timing;
 mod together;
 
@@ -24,6 +25,7 @@ pub use handshakes::Handshakes;
 pub use latency::{Latency, micros_of};
 pub use max_rate::MaxRate;
 pub use server::ServerCounts;
+pub use stage::Stage;
 pub(crate) use timing::LONGEST_TRIAL_S;
 pub use timing::Timing;
 pub use together::{BULKS, Generated, Path, Together};
@@ -186,9 +188,8 @@ pub struct Observation {
 /// Why a trial has no measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The stage that failed: `build`, `start`, `ready`, `equal_work`, `drive`, `objective` (no rate met it), `system`
-    /// (it died) or `counts`.
-    pub stage: String,
+    /// The stage that failed.
+    pub stage: Stage,
     /// What was wrong, and what to do about it.
     pub reason: String,
     /// The end of the system's output. Empty if there was none.

@@ -41,7 +41,7 @@ pub use trial_error::TrialError;
 use load::Script;
 
 use crate::ask::Ask;
-use crate::observation::{Failure, Observation, Outcome, Scenario, Timing, Trial};
+use crate::observation::{Failure, Observation, Outcome, Scenario, Stage, Timing, Trial};
 use crate::plan::Plan;
 use crate::rounds;
 use crate::store::{RunId, Store, StoreError};
@@ -100,12 +100,6 @@ pub trait Executor {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
     }
 }
-
-/// The stage of a trial that failed because an answer was not the wanted one, or none.
-pub const EQUAL_WORK: &str = "equal_work";
-
-/// The stage of a trial that failed because a machine was lost.
-pub const MACHINE: &str = "machine";
 
 /// A machine that stays away, so that the run cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,7 +174,7 @@ fn possible(outcome: Outcome) -> Outcome {
     let Outcome::Measured(measured) = &outcome else { return outcome };
     let Err(why) = measured.check_sizes() else { return outcome };
     let reason = format!("its measurement makes no sense: {why}");
-    Outcome::Failed(Failure { stage: "counts".to_owned(), reason, output: String::new() })
+    Outcome::Failed(Failure { stage: Stage::Counts, reason, output: String::new() })
 }
 
 /// Executes a trial and measures how long it takes.

@@ -48,7 +48,7 @@ fn found(course: &Course) -> ExperimentFindings {
         system: Some(arm(*at)),
         rounds: Some(vec![*round]),
         fail: Some(Failure {
-            stage: "start".to_owned(),
+            stage: crate::observation::Stage::Start,
             reason: "it ended".to_owned(),
             output: String::new(),
         }),

@@ -121,7 +121,7 @@ fn rows_that_miss_different_rounds_are_compared_by_the_percentiles_of_their_tria
             let (a, slow) = (t.scenario.system == "a", t.round == 1);
             if missed && a && t.round == 2 {
                 return Outcome::Failed(Failure {
-                    stage: "start".to_owned(),
+                    stage: crate::observation::Stage::Start,
                     reason: "it ended".to_owned(),
                     output: String::new(),
                 });

@@ -274,7 +274,7 @@ fn failures_and_doubts_are_listed() {
     let plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["a", "b"], axes);
     let mut observations = observe(&plan, |t| match (t.scenario.system.as_str(), t.round) {
         ("a", 0) => Outcome::Failed(Failure {
-            stage: "start".to_owned(),
+            stage: crate::observation::Stage::Start,
             reason: "it ended with 1".to_owned(),
             output: "boom".to_owned(),
         }),

@@ -106,7 +106,7 @@ fn a_system_that_never_runs_takes_no_rounds() {
     impl Executor for Broken {
         fn execute(&mut self, _: &Trial) -> Result<Outcome, Interrupted> {
             Ok(Outcome::Failed(crate::observation::Failure {
-                stage: "start".to_owned(),
+                stage: crate::observation::Stage::Start,
                 reason: String::new(),
                 output: String::new(),
             }))

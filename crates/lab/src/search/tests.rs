@@ -124,8 +124,11 @@ fn settings_that_fail_do_not_win_and_a_default_that_fails_ends_the_search() {
     let space = Space::of(&surface.plan(60, 1).experiments[0].setup).unwrap();
     let default = space.base.point.clone();
     let fails = |point: Point| {
-        let failure =
-            Failure { stage: "start".to_owned(), reason: "it ended".to_owned(), output: String::new() };
+        let failure = Failure {
+            stage: crate::observation::Stage::Start,
+            reason: "it ended".to_owned(),
+            output: String::new(),
+        };
         Rule { point, fail: Some(failure), ..Rule::default() }
     };
     let run = |rules: Vec<Rule>| {

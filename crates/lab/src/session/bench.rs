@@ -18,7 +18,7 @@ use systems::{Catalog, Launch, Listening, Manifest, Point, Role, Scratch, System
 use tls::KeyKind;
 
 use crate::ask::Ask;
-use crate::observation::{Failure, Measurement, Outcome, Scenario, Timing, Trial};
+use crate::observation::{Failure, Measurement, Outcome, Scenario, Stage, Timing, Trial};
 use crate::plan::Plan;
 use crate::session::certificates::{self, Certificates};
 use crate::session::generator::{Generator, Here};
@@ -156,10 +156,10 @@ impl Bench {
         let (listening, certificate) = (self.listening(system)?, self.certificate(trial)?);
         let addresses = if self.generator.is_here() { room::addresses(listening.as_ref()) } else { 0 };
         if let Some(lacks) = Room::read().lacks(trial.scenario.work(), addresses) {
-            return Err(TrialError::failed("start", lacks));
+            return Err(TrialError::failed(Stage::Start, lacks));
         }
         let manifest =
-            self.catalog.get(system).map_err(|error| TrialError::failed("build", error.to_string()))?;
+            self.catalog.get(system).map_err(|error| TrialError::failed(Stage::Build, error.to_string()))?;
         let version = match (built.version.clone(), self.versions.get(system)) {
             // A variant may have the same library as the plain system, so the versions of its needs are shown too.
             (Some(library), Some(needs)) if manifest.variant.is_some() => Some(format!("{library}, {needs}")),
@@ -214,7 +214,7 @@ impl Bench {
             (_, Program::Attached(attached)) => Some(attached.listening.clone()),
             (Role::Server, program) if program.listens_on_socket() => {
                 let folder = scratch(&mut self.scratch).map_err(|error| {
-                    TrialError::failed("start", format!("no folder for its socket: {error}"))
+                    TrialError::failed(Stage::Start, format!("no folder for its socket: {error}"))
                 })?;
                 let name = format!("{}.socket", self.sockets);
                 self.sockets += 1;
@@ -222,7 +222,7 @@ impl Bench {
             }
             (Role::Server, Program::Started(start)) if !start.finds_port => {
                 let port = systems::free_port_at(self.address)
-                    .map_err(|error| TrialError::failed("start", format!("no free port: {error}")))?;
+                    .map_err(|error| TrialError::failed(Stage::Start, format!("no free port: {error}")))?;
                 Some(Listening::at(self.address, port))
             }
             (Role::Server | Role::Client, Program::Started(_)) => None,
@@ -236,7 +236,7 @@ impl Bench {
         if !manifest.is_ok_and(|manifest| manifest.attached().is_none() && manifest.speaks(true)) {
             return Ok(None);
         }
-        let failed = |error: io::Error| TrialError::failed("start", format!("no certificate: {error}"));
+        let failed = |error: io::Error| TrialError::failed(Stage::Start, format!("no certificate: {error}"));
         let kind = trial.scenario.work().tls().map_or(KeyKind::P256, |tls| tls.certificate);
         let certificates = match &mut self.certificates {
             Some(known) => known,

@@ -11,7 +11,7 @@ use systems::Work;
 use systems::process::Running;
 use systems::work::Clients;
 
-use crate::observation::{GeneratorUse, Measurement, Trial};
+use crate::observation::{GeneratorUse, Measurement, Stage, Trial};
 use crate::session::account::{Account, SLACK};
 use crate::session::driver::{schedule, seconds};
 use crate::session::generator::Serving;
@@ -59,7 +59,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
     running.stop();
     let counts = server.stop()?;
     account.check(seconds(timing.measure_s), work.rate.is_some()).map_err(|wrong| {
-        TrialError::failed("counts", format!("the driver's account does not add up: {wrong}"))
+        TrialError::failed(Stage::Counts, format!("the driver's account does not add up: {wrong}"))
     })?;
     let version = account.version.clone();
     let mut measurement = Measurement { tenths, ..account.measurement(counts) };
@@ -114,7 +114,7 @@ fn wait_for_window(
 pub(super) fn work<'a>(place: &'a Place<'_>) -> Result<&'a Clients, TrialError> {
     match place.work() {
         Work::Clients(work) => Ok(work),
-        _ => Err(TrialError::failed("drive", "only a client can drive Narrows' server")),
+        _ => Err(TrialError::failed(Stage::Drive, "only a client can drive Narrows' server")),
     }
 }
 
@@ -185,7 +185,7 @@ pub(super) fn unexpected(running: &Running, expected: &str, said: &DriverLine) -
 }
 
 pub(super) fn broken(running: &Running, reason: &str) -> TrialError {
-    TrialError::failed("system", reason).with_output(running.tail())
+    TrialError::failed(Stage::System, reason).with_output(running.tail())
 }
 
 /// The CPU seconds of the serving threads between two moments, and their share of that time.

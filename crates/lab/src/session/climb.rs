@@ -6,7 +6,7 @@ use load::{ArrivalSchedule, Arrivals, Slo, Tally};
 use systems::{Work, trace};
 
 use crate::climb::{self, Climb};
-use crate::observation::Measurement;
+use crate::observation::{Measurement, Stage};
 use crate::session::driver::{Orders, gaps};
 use crate::session::trial_error::TrialError;
 
@@ -42,7 +42,7 @@ pub(super) fn climb(
             best = Some((orders, measured));
         }
     }
-    let failed = |why| TrialError::failed("objective", why);
+    let failed = |why| TrialError::failed(Stage::Objective, why);
     let found = climb.found().map_err(failed)?;
     let (orders, mut measured) = best.ok_or_else(|| failed(format!("`{objective}` held at no rate")))?;
     measured.max_rate = Some(found);

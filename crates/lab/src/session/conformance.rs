@@ -21,7 +21,7 @@ use super::bench::Bench;
 use super::drive::listening;
 use super::place::Place;
 use super::trial_error::TrialError;
-use crate::observation::{Scenario, Timing, Trial};
+use crate::observation::{Scenario, Stage, Timing, Trial};
 
 /// The check of one promise of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -113,7 +113,7 @@ fn check_program(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) ->
             checks.add(
                 &format!(
                     "{workload}: {}",
-                    if failure.stage == "start" { "starts" } else { "is ready in time" }
+                    if failure.stage == Stage::Start { "starts" } else { "is ready in time" }
                 ),
                 CheckVerdict::Broken,
                 with_output(&failure.reason, &failure.output),
@@ -279,7 +279,7 @@ fn trial(manifest: &Manifest, workload: Workload, mut point: Point) -> Result<Tr
         point.entry("tls".to_owned()).or_insert_with(|| Value::Text(Version::Tls13.name().to_owned()));
     }
     let scenario = Scenario::new("check", manifest.name.as_str(), workload, point)
-        .map_err(|why| TrialError::failed("drive", why))?;
+        .map_err(|why| TrialError::failed(Stage::Drive, why))?;
     Ok(Trial::alone(scenario, TIMING))
 }
 

@@ -8,8 +8,7 @@ use systems::machine;
 use systems::process::Running;
 use systems::tcp::Watch;
 
-use crate::observation::{KernelCounts, Measurement, TracedCounts};
-use crate::session::EQUAL_WORK;
+use crate::observation::{KernelCounts, Measurement, Stage, TracedCounts};
 use crate::session::climb::climb;
 use crate::session::driver::{Driver, Orders};
 use crate::session::first::begun;
@@ -84,7 +83,7 @@ impl Drive<'_> {
 
 /// Where a server that is ready listens.
 pub(super) fn listening(running: &Running) -> Result<&Listening, TrialError> {
-    running.listening().ok_or_else(|| TrialError::failed("ready", "it is no server"))
+    running.listening().ok_or_else(|| TrialError::failed(Stage::Ready, "it is no server"))
 }
 
 /// Counts what the kernel does for the server, in a short drive after the window, because counting costs time.
@@ -146,7 +145,7 @@ fn check_equal_work(
                     format!("it does not do the work of `{workload}`: {wrong}; see docs/contracts.md")
                 }
             };
-            Err(TrialError::failed(EQUAL_WORK, reason).with_output(running.tail()))
+            Err(TrialError::failed(Stage::EqualWork, reason).with_output(running.tail()))
         }
         _ => Ok(()),
     }

@@ -17,7 +17,7 @@ use systems::{Listening, Work, machine};
 use wire::frames::Prefix;
 
 use crate::ask::{Ask, Payload};
-use crate::observation::{Measurement, Timing};
+use crate::observation::{Measurement, Stage, Timing};
 use crate::plan::COUNTING_S;
 use crate::session::generator::{Driven, Generator};
 use crate::session::room;
@@ -140,7 +140,7 @@ impl Driver<'_> {
         job.arrivals = orders.arrivals.clone();
         match &orders.work {
             Work::Requests(work) if work.pipeline > 1 && !work.keep_alive => Err(TrialError::failed(
-                "drive",
+                Stage::Drive,
                 "pipeline above 1 needs keep_alive = true: a connection that closes after its first answer loses the other requests",
             )),
             Work::Requests(work) => {
@@ -185,14 +185,14 @@ fn traffic(orders: &Orders, check: Option<u64>) -> Result<(Traffic, u64), TrialE
             let most = if check.is_some() { EXCHANGES } else { usize::MAX };
             Ok((Traffic::Http(asked(orders, work.keep_alive, most)?), work.connections))
         }
-        Work::Clients(_) => Err(TrialError::failed("drive", "a client is not driven")),
+        Work::Clients(_) => Err(TrialError::failed(Stage::Drive, "a client is not driven")),
     }
 }
 
 fn address(server: &Listening) -> Result<Address, TrialError> {
     match server {
         Listening::Socket(path) => {
-            Address::unix(path.clone()).map_err(|error| TrialError::failed("drive", error.to_string()))
+            Address::unix(path.clone()).map_err(|error| TrialError::failed(Stage::Drive, error.to_string()))
         }
         Listening::Port(port) => Ok(Listening::usual(*port).into()),
         Listening::Address(address) => Ok((*address).into()),
@@ -203,7 +203,7 @@ fn address(server: &Listening) -> Result<Address, TrialError> {
 fn asked(orders: &Orders, keep_alive: bool, most: usize) -> Result<Http, TrialError> {
     let mut http = in_common(orders, keep_alive);
     if let Some(script) = listed(orders)? {
-        let list = script.list(&http, most).map_err(|why| TrialError::failed("drive", why))?;
+        let list = script.list(&http, most).map_err(|why| TrialError::failed(Stage::Drive, why))?;
         http.list = Some(Arc::new(list));
         http.max_answer = http.usual_limit();
     }
@@ -216,7 +216,7 @@ pub(super) fn listed(orders: &Orders) -> Result<Option<&Arc<Script>>, TrialError
         (None, _) => Ok(None),
         (Some(_), Some(script)) => Ok(Some(script)),
         (Some(list), None) => {
-            Err(TrialError::failed("drive", format!("the requests of {} are not here", list.file)))
+            Err(TrialError::failed(Stage::Drive, format!("the requests of {} are not here", list.file)))
         }
     }
 }

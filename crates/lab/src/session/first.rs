@@ -7,7 +7,7 @@ use load::Values;
 use systems::contact::Access;
 
 use crate::ask::{Ask, First};
-use crate::session::EQUAL_WORK;
+use crate::observation::Stage;
 use crate::session::driver::{Orders, listed};
 use crate::session::look::{Answer, answer_to, head};
 use crate::session::place::Place;
@@ -81,7 +81,7 @@ pub(super) fn begun(place: &Place<'_>, orders: Orders) -> Result<Orders, TrialEr
     if place.cancelled() {
         return Err(TrialError::Interrupted);
     }
-    let values = values.map_err(|why| TrialError::failed(EQUAL_WORK, why))?;
+    let values = values.map_err(|why| TrialError::failed(Stage::EqualWork, why))?;
     let script = listed(&orders)?.map(|script| Arc::new(script.filled(&values.named)));
     Ok(Orders { ask: orders.ask.filled(&values), script, ..orders })
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serve::{CounterSnapshot, Farewell, Server, Speaks};
 use systems::work::Clients;
 
-use crate::observation::{Measurement, Together};
+use crate::observation::{Measurement, Stage, Together};
 use crate::session::trial_error::TrialError;
 
 /// What drives servers and serves clients.
@@ -132,7 +132,7 @@ pub fn start_server(
         backend: reactor::Backend::Auto,
     };
     serve::start(&config)
-        .map_err(|error| TrialError::failed("drive", format!("Narrows' own server: {error}")))
+        .map_err(|error| TrialError::failed(Stage::Drive, format!("Narrows' own server: {error}")))
 }
 
 struct OfClients {
@@ -154,6 +154,6 @@ impl Serving for OfClients {
     }
 
     fn stop(self: Box<Self>) -> Result<CounterSnapshot, TrialError> {
-        self.server.stop().map_err(|error| TrialError::failed("drive", error.to_string()))
+        self.server.stop().map_err(|error| TrialError::failed(Stage::Drive, error.to_string()))
     }
 }

@@ -19,9 +19,8 @@ use wire::http::{HttpEvent, Method, RequestLine, ResponseDecoder};
 use wire::pattern;
 
 use crate::ask::{Ask, Demand, Payload};
-use crate::observation::{Scenario, Timing, Trial};
+use crate::observation::{Scenario, Stage, Timing, Trial};
 use crate::session::Bench;
-use crate::session::EQUAL_WORK;
 use crate::session::drive::{Drive, listening};
 use crate::session::driver::{Orders, in_common, listed};
 use crate::session::first::begun;
@@ -184,7 +183,7 @@ fn look(place: &Place<'_>, speed: Speed) -> Result<Look, TrialError> {
     let orders = place.orders(listening(&running)?);
     let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
     let ask = &orders.ask;
-    let failed = |why: String| TrialError::failed(EQUAL_WORK, why).with_output(running.tail());
+    let failed = |why: String| TrialError::failed(Stage::EqualWork, why).with_output(running.tail());
     let (mut answers, mut looked) = (Vec::new(), Vec::new());
     // Of a list, many requests are looked at.
     let most = if orders.ask.list.is_some() { FEWEST } else { MOST };

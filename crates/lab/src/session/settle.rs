@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use systems::trace;
 
-use crate::observation::{COMPILING, Measurement, Timing};
+use crate::observation::{COMPILING, Measurement, Stage, Timing};
 use crate::session::drive::Drive;
 use crate::session::driver::Orders;
 use crate::session::trial_error::TrialError;
@@ -162,7 +162,7 @@ pub(super) fn settle(drive: &Drive<'_>, mut orders: Orders, speed: Speed) -> Res
         let reason = format!(
             "no right answer in {driven_s} s on {connections} connections{wrong}: use fewer (-c), or a longer --timeout"
         );
-        TrialError::failed("drive", reason)
+        TrialError::failed(Stage::Drive, reason)
     })?;
     trace::say(|| format!("it reaches {per_s:.0}/s after {driven_s:.1} s"));
     Ok(Pace { per_s, callers, settled_s, took_s: began.elapsed().as_secs_f64() })

@@ -3,7 +3,7 @@
 use load::LoadError;
 use systems::SystemError;
 
-use crate::observation::Failure;
+use crate::observation::{Failure, Stage};
 
 /// Why a trial ended without a measurement.
 #[derive(Debug)]
@@ -16,21 +16,20 @@ pub enum TrialError {
 
 impl From<SystemError> for TrialError {
     fn from(error: SystemError) -> Self {
-        let stage = error.stage.name().to_owned();
-        Self::Failed(Failure { stage, reason: error.reason, output: error.output })
+        Self::Failed(Failure { stage: error.stage.into(), reason: error.reason, output: error.output })
     }
 }
 
 impl From<LoadError> for TrialError {
     fn from(error: LoadError) -> Self {
-        Self::failed("drive", error.to_string())
+        Self::failed(Stage::Drive, error.to_string())
     }
 }
 
 impl TrialError {
     /// A failure of this stage.
-    pub fn failed(stage: &str, reason: impl Into<String>) -> Self {
-        Self::Failed(Failure { stage: stage.to_owned(), reason: reason.into(), output: String::new() })
+    pub fn failed(stage: Stage, reason: impl Into<String>) -> Self {
+        Self::Failed(Failure { stage, reason: reason.into(), output: String::new() })
     }
 
     /// Adds the end of the system's output to a failure.

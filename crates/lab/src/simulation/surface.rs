@@ -279,8 +279,11 @@ pub(crate) struct Known<'a> {
 impl Executor for Known<'_> {
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
         let worth = self.surface.worth(&self.surface.cell(&trial.scenario.point));
-        let failure =
-            || Failure { stage: "start".to_owned(), reason: "it ended".to_owned(), output: String::new() };
+        let failure = || Failure {
+            stage: crate::observation::Stage::Start,
+            reason: "it ended".to_owned(),
+            output: String::new(),
+        };
         let fail = worth.is_infinite().then(failure);
         self.fake.rule(Rule { better: Some(worth.exp()), fail, ..Rule::default() });
         self.fake.execute(trial)

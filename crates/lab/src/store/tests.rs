@@ -61,7 +61,8 @@ fn header(trials: u32) -> RunHeader {
 }
 
 fn observation(header: &RunHeader, trial: usize) -> Observation {
-    let failure = Failure { stage: "start".to_owned(), reason: "why".to_owned(), output: String::new() };
+    let failure =
+        Failure { stage: crate::observation::Stage::Start, reason: "why".to_owned(), output: String::new() };
     Observation {
         trial: header.plan.trials[trial].clone(),
         began_unix_s: 2.5,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::Context;
-use lab::observation::Trial;
+use lab::observation::{Stage, Trial};
 use lab::session::{Bench, Driven, Executor, Generator, Serving, TrialError};
 use load::{Assignment, Job, Moment};
 use machines::Speaker;
@@ -241,12 +241,12 @@ impl Asking {
 }
 
 fn unexpected() -> TrialError {
-    TrialError::failed("drive", "the other side answered what was not asked")
+    TrialError::failed(Stage::Drive, "the other side answered what was not asked")
 }
 
 impl Generator for Asking {
     fn drive(&self, job: &Job, _cancel: &AtomicBool, watch: &load::Watch<'_>) -> Result<Driven, TrialError> {
-        let assignment = Assignment::of(job).map_err(|why| TrialError::failed("drive", why))?;
+        let assignment = Assignment::of(job).map_err(|why| TrialError::failed(Stage::Drive, why))?;
         self.ask(Want::Drive(Box::new(assignment)), |reply| match reply {
             Reply::WindowOpened => {
                 watch(Moment::Opened);

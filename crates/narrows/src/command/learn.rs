@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use answers::Statuses;
 use anyhow::{Context, anyhow, bail};
 use lab::ask::{Ask, Demand, Listed};
-use lab::observation::{Failure, Scenario, Timing};
+use lab::observation::{Failure, Scenario, Stage, Timing};
 use lab::plan::Plan;
-use lab::session::{Answer, EQUAL_WORK, Executor, Look, MACHINE, Pace, SECURED, Speed, TrialError};
-use systems::{Stage, said};
+use lab::session::{Answer, Executor, Look, Pace, SECURED, Speed, TrialError};
+use systems::said;
 
 use crate::common;
 
@@ -116,7 +116,7 @@ impl<'a> Points<'a> {
         later: &[Scenario],
     ) -> anyhow::Result<()> {
         let system = scenario.system.as_str();
-        if [EQUAL_WORK, MACHINE].contains(&failure.stage.as_str()) {
+        if matches!(failure.stage, Stage::EqualWork | Stage::Machine) {
             bail!(failed(&label, &failure));
         }
         self.failing.push((system, label, failure));
@@ -161,7 +161,7 @@ pub fn look_again(executor: &mut dyn Executor, plan: &Plan) -> anyhow::Result<bo
                 Ok(None) => return Ok(true),
                 Err(TrialError::Interrupted) => return Ok(false),
                 Err(TrialError::Failed(failure)) => {
-                    if failure.stage == MACHINE {
+                    if failure.stage == Stage::Machine {
                         bail!("{}", failure.reason);
                     }
                     // A point that failed from the start may fail again.
@@ -223,7 +223,7 @@ fn reason(failure: &Failure) -> String {
 pub fn failed(label: &str, failure: &Failure) -> String {
     let reason = reason(failure);
     let output = match failure.output.trim_end() {
-        "" if [Stage::Start.name(), EQUAL_WORK].contains(&failure.stage.as_str()) => String::new(),
+        "" if matches!(failure.stage, Stage::Start | Stage::EqualWork) => String::new(),
         "" => "\nit printed nothing".to_owned(),
         output => format!("\nthe end of its output:\n{output}"),
     };

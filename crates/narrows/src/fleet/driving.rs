@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use lab::observation::Stage;
 use lab::observation::{Generated, Path, Together as Saved};
-use lab::session::{Driven, Elsewhere, Generator, MACHINE, Serving, TrialError};
+use lab::session::{Driven, Elsewhere, Generator, Serving, TrialError};
 use load::Job;
 use machines::{Machine, MachineError};
 use reactor::Address;
@@ -56,7 +57,7 @@ impl Fleet {
     /// A lost machine is told from a job that cannot be done.
     fn trial_error(&self, error: &anyhow::Error) -> TrialError {
         let gone = error.downcast_ref::<MachineError>().filter(|error| error.gone);
-        let stage = if gone.is_some() { MACHINE } else { "drive" };
+        let stage = if gone.is_some() { Stage::Machine } else { Stage::Drive };
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = gone.map(|error| error.machine.clone());
         TrialError::failed(stage, format!("{error:#}"))
     }
@@ -85,7 +86,7 @@ impl Fleet {
     fn counts(&self, order: &Order) -> Result<CounterSnapshot, TrialError> {
         match self.first(order)? {
             Answer::Counted(counts) => Ok(counts),
-            _ => Err(TrialError::failed(MACHINE, "a generator answered what was not asked")),
+            _ => Err(TrialError::failed(Stage::Machine, "a generator answered what was not asked")),
         }
     }
 }
@@ -105,7 +106,7 @@ impl Generator for Fleet {
             let why = format!(
                 "the generators drive {towards} only, and not {what}: let the system listen at {{address}} and {{port}}"
             );
-            return Err(TrialError::failed("drive", why));
+            return Err(TrialError::failed(Stage::Drive, why));
         }
         let request = Request { job, wait: None, cores: Cores::All };
         let together =
@@ -124,7 +125,7 @@ impl Generator for Fleet {
         });
         match self.first(&order)? {
             Answer::Serves { address, threads } => Ok(Box::new(Served { fleet: self, address, threads })),
-            _ => Err(TrialError::failed(MACHINE, "a generator answered what was not asked")),
+            _ => Err(TrialError::failed(Stage::Machine, "a generator answered what was not asked")),
         }
     }
 }

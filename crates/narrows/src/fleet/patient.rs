@@ -6,9 +6,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use lab::ask::Ask;
-use lab::observation::{Outcome, Path, Scenario, Timing, Trial};
+use lab::observation::{Outcome, Path, Scenario, Stage, Timing, Trial};
 use lab::plan::Plan;
-use lab::session::{Away, Executor, Interrupted, Look, MACHINE, Speed, TrialError, Without};
+use lab::session::{Away, Executor, Interrupted, Look, Speed, TrialError, Without};
 use machines::Machine;
 use serde_json::json;
 use systems::machine::Environment;
@@ -133,7 +133,7 @@ impl Executor for Patient {
             // A generator that came back is not lost.
             *self.about.lost.lock().unwrap_or_else(PoisonError::into_inner) = None;
             let failure = match self.inner.execute(trial)? {
-                Outcome::Failed(failure) if failure.stage == MACHINE => failure,
+                Outcome::Failed(failure) if failure.stage == Stage::Machine => failure,
                 outcome => return Ok(outcome),
             };
             let Some(pause) = pauses.next() else {

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use lab::ask::Ask;
-use lab::observation::{Failure, Outcome, Scenario, Timing, Trial};
+use lab::observation::{Failure, Outcome, Scenario, Stage, Timing, Trial};
 use lab::plan::Plan;
-use lab::session::{Away, Executor, Generator, Here, Interrupted, Look, MACHINE, Serving, Speed, TrialError};
+use lab::session::{Away, Executor, Generator, Here, Interrupted, Look, Serving, Speed, TrialError};
 use load::Moment;
 use machines::{Machine, MachineError, Remote, Speaker};
 use serve::CounterSnapshot;
@@ -63,7 +63,7 @@ impl From<Trouble> for TrialError {
     fn from(trouble: Trouble) -> Self {
         match trouble {
             Trouble::Lost(error) => {
-                let stage = if error.gone { MACHINE } else { "start" };
+                let stage = if error.gone { Stage::Machine } else { Stage::Start };
                 Self::failed(stage, error.to_string())
             }
             Trouble::Interrupted => Self::Interrupted,
@@ -199,7 +199,7 @@ impl Sut {
             "machine {}: its measurement makes no sense: {why}; do not trust this machine, and run the trial again",
             self.machine
         );
-        Outcome::Failed(Failure { stage: "counts".to_owned(), reason, output: String::new() })
+        Outcome::Failed(Failure { stage: Stage::Counts, reason, output: String::new() })
     }
 
     /// Gives the bench a task, and answers what it wants until the task is done. A machine that was lost is reached again.
@@ -330,7 +330,7 @@ impl Talk<'_> {
 }
 
 fn no_server<T>() -> Ended<T> {
-    Err(TrialError::failed("drive", "no server was started")).into()
+    Err(TrialError::failed(Stage::Drive, "no server was started")).into()
 }
 
 /// A machine that cannot be told any more is noticed by whoever listens to it.

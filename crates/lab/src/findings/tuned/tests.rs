@@ -128,7 +128,11 @@ fn now_and_then(workers: i64, rule: Rule) -> Rule {
 }
 
 fn fails() -> Rule {
-    let failure = Failure { stage: "start".to_owned(), reason: "it ended".to_owned(), output: String::new() };
+    let failure = Failure {
+        stage: crate::observation::Stage::Start,
+        reason: "it ended".to_owned(),
+        output: String::new(),
+    };
     Rule { fail: Some(failure), ..Rule::default() }
 }
 

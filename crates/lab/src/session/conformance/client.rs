@@ -16,6 +16,7 @@ use systems::process::Exit;
 use systems::{Value, Workload};
 
 use super::{CheckVerdict, Checks};
+use crate::observation::Stage;
 use crate::session::account::{Account, LifetimeCounts, SLACK};
 use crate::session::clients::{self, DriverLine};
 use crate::session::driver::seconds;
@@ -152,7 +153,7 @@ fn check_timeout(place: &Place<'_>, checks: &mut Checks) -> Result<(), TrialErro
 /// Checks which answers a client accepts from a server of whose answers four in five are wrong.
 fn check_answers(place: &Place<'_>, checks: &mut Checks) -> Result<(), TrialError> {
     let liar = Liar::start()
-        .map_err(|error| TrialError::failed("drive", format!("the check's own server: {error}")))?;
+        .map_err(|error| TrialError::failed(Stage::Drive, format!("the check's own server: {error}")))?;
     let talk = talk(place, &ORDERS, liar.address)?;
     let log = liar.stop();
     let total = match talk.done {

@@ -14,7 +14,7 @@ use systems::{Knob, Listening, Manifest, Point, Value, Workload};
 
 use super::{CheckVerdict, Checks, trial};
 use crate::experiment::grid::show_size;
-use crate::observation::{Measurement, Outcome};
+use crate::observation::{Measurement, Outcome, Stage};
 use crate::session::bench::Bench;
 use crate::session::trial_error::TrialError;
 use crate::session::{Executor, Interrupted};
@@ -141,7 +141,7 @@ fn reaches(bench: &mut Bench, manifest: &Manifest, name: &str, ends: [&Value; 2]
         })?);
     }
     if commands[0] == commands[1] {
-        return Err(TrialError::failed("start", "its values lead to the same command and environment"));
+        return Err(TrialError::failed(Stage::Start, "its values lead to the same command and environment"));
     }
     Ok(())
 }

@@ -229,7 +229,7 @@ fn an_interrupted_search_has_no_proof_in_its_path() {
 #[test]
 fn values_that_never_work_are_in_no_chart() {
     let fail = lab::observation::Failure {
-        stage: "start".to_owned(),
+        stage: lab::observation::Stage::Start,
         reason: "it ended".to_owned(),
         output: String::new(),
     };

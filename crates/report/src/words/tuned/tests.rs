@@ -1,7 +1,7 @@
 //! Sentences of made-up searches.
 
 use lab::findings::{Advice, Because, Contribution, Keeps, Kept, LeftOpen, Missing, Ratio};
-use lab::observation::Failure;
+use lab::observation::{Failure, Stage};
 use lab::search::{Bounded, Limit};
 use lab::session::Rule;
 use stats::Verdict;
@@ -24,8 +24,8 @@ fn good() -> Vec<Rule> {
 }
 
 fn failing(point: &[(&str, i64)]) -> Rule {
-    let [stage, reason, output] = ["start", "it ended", ""].map(str::to_owned);
-    Rule { fail: Some(Failure { stage, reason, output }), ..rule("a", point, 1.0) }
+    let [reason, output] = ["it ended", ""].map(str::to_owned);
+    Rule { fail: Some(Failure { stage: Stage::Start, reason, output }), ..rule("a", point, 1.0) }
 }
 
 fn point(workers: i64, buffer: i64) -> Point {
