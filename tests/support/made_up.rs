@@ -44,6 +44,7 @@ impl MadeUp<'_> {
         let header = RunHeader {
             started_unix_s: 1_700_000_000.0,
             command: "run e --rounds 20 </script><script>alert(2)</script>".to_owned(),
+            question: None,
             environment: json!({ "kernel": "6.18 <b>", "cpu": { "model": "none", "cores": [0, 1] } }),
             plan: plan.clone(),
         };

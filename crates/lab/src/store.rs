@@ -26,7 +26,7 @@ use crate::observation::{Observation, Outcome};
 use crate::plan::Plan;
 
 /// The version of the schema that this program writes, `PRAGMA user_version`.
-pub const SCHEMA: i64 = 2;
+pub const SCHEMA: i64 = 3;
 
 /// `PRAGMA application_id`, "Nrws". It distinguishes stores from other databases.
 const APPLICATION: i64 = 0x4e72_7773;
@@ -43,7 +43,8 @@ const CREATE: &str = "
         plan TEXT NOT NULL,
         environment TEXT NOT NULL,
         finished INTEGER NOT NULL DEFAULT 0,
-        sum TEXT
+        sum TEXT,
+        question TEXT
     ) STRICT;
     CREATE TABLE observations (
         run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
@@ -56,6 +57,9 @@ const CREATE: &str = "
 /// Makes a store of schema 1 one of schema 2, the first with checksums.
 const ADD_SUMS: &str = "ALTER TABLE runs ADD COLUMN sum TEXT; ALTER TABLE observations ADD COLUMN sum TEXT;";
 
+/// Makes a store of schema 2 one of schema 3, the first that keeps questions.
+const ADD_QUESTIONS: &str = "ALTER TABLE runs ADD COLUMN question TEXT;";
+
 /// The number of a run in its store. Numbers start at 1.
 pub type RunId = i64;
 
@@ -66,6 +70,8 @@ pub struct RunHeader {
     pub started_unix_s: f64,
     /// The command line that started it.
     pub command: String,
+    /// What it asks, as JSON that whoever began it understands. None in runs of earlier versions.
+    pub question: Option<serde_json::Value>,
     /// Everything that it will do, including the seed.
     pub plan: Plan,
     /// The machine as JSON: kernel, CPU, limits and versions.
@@ -213,7 +219,11 @@ impl Store {
             let change = self.change()?;
             match self.version()? {
                 None => change.execute_batch(CREATE)?,
-                Some(1) => change.execute_batch(ADD_SUMS)?,
+                Some(1) => {
+                    change.execute_batch(ADD_SUMS)?;
+                    change.execute_batch(ADD_QUESTIONS)?;
+                }
+                Some(2) => change.execute_batch(ADD_QUESTIONS)?,
                 Some(_) => {}
             }
             change.pragma_update(None, "application_id", APPLICATION)?;
@@ -228,9 +238,19 @@ impl Store {
         Ok(Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?)
     }
 
-    /// How a query names the checksum of a row. Schema 1, which is read as it is, has none.
+    /// How a query names a column. Stores of schemas that did not have it yet are read as they are.
+    fn column(&self, name: &'static str, since: i64) -> Result<&'static str, StoreError> {
+        Ok(if self.version()?.is_some_and(|version| version < since) { "NULL" } else { name })
+    }
+
+    /// How a query names the checksum of a row.
     fn sum(&self) -> Result<&'static str, StoreError> {
-        Ok(if self.version()? == Some(1) { "NULL" } else { "sum" })
+        self.column("sum", 2)
+    }
+
+    /// How a query names the columns that [`RunRow::read`] takes.
+    fn columns(&self) -> Result<String, StoreError> {
+        Ok(RunRow::columns(self.sum()?, self.column("question", 3)?))
     }
 
     /// Saves a new run and returns its number.
@@ -240,15 +260,17 @@ impl Store {
     pub fn begin(&self, header: &RunHeader) -> Result<RunId, StoreError> {
         self.with(|| {
             let change = self.change()?;
-            let sql =
-                "INSERT INTO runs (started_unix_s, command, seed, plan, environment) VALUES (?, ?, ?, ?, ?)";
+            let sql = "INSERT INTO runs (started_unix_s, command, seed, plan, environment, question) \
+                       VALUES (?, ?, ?, ?, ?, ?)";
             let plan = serde_json::to_string(&header.plan)?;
             let seed = header.plan.seed.to_string();
             let environment = header.environment.to_string();
-            change.execute(sql, params![header.started_unix_s, header.command, seed, plan, environment])?;
-            let id = change.last_insert_rowid();
+            let question = header.question.as_ref().map(ToString::to_string);
             let (started_unix_s, command) = (header.started_unix_s, header.command.clone());
-            let row = RunRow { id, started_unix_s, command, seed, plan, environment, finished: false };
+            change.execute(sql, params![started_unix_s, command, seed, plan, environment, question])?;
+            let id = change.last_insert_rowid();
+            let row =
+                RunRow { id, started_unix_s, command, seed, plan, environment, finished: false, question };
             change.execute("UPDATE runs SET sum = ? WHERE id = ?", params![row.sum()?, id])?;
             change.commit()?;
             Ok(id)
@@ -306,15 +328,16 @@ impl Store {
     /// There is no such run, or it is damaged. Otherwise see [`Store::begin`].
     pub fn header(&self, run: RunId) -> Result<RunHeader, StoreError> {
         self.with(|| {
-            let RunRow { started_unix_s, command, plan, environment, .. } = self.row(run)?;
+            let RunRow { started_unix_s, command, plan, environment, question, .. } = self.row(run)?;
             let plan = decode(&plan, || format!("the plan of run {run}"))?;
             let environment = decode(&environment, || format!("the environment of run {run}"))?;
-            Ok(RunHeader { started_unix_s, command, plan, environment })
+            let question = question.map(|json| decode(&json, || format!("the question of run {run}")));
+            Ok(RunHeader { started_unix_s, command, question: question.transpose()?, plan, environment })
         })
     }
 
     fn row(&self, run: RunId) -> Result<RunRow, StoreError> {
-        let sql = format!("SELECT {} FROM runs WHERE id = ?", RunRow::columns(self.sum()?));
+        let sql = format!("SELECT {} FROM runs WHERE id = ?", self.columns()?);
         let mut statement = self.connection.prepare(&sql)?;
         let mut rows = statement.query([run])?;
         rows.next()?.map_or_else(|| Err(self.unknown(&run.to_string())), RunRow::read)
@@ -364,14 +387,14 @@ impl Store {
     /// A run is damaged. Otherwise see [`Store::begin`].
     pub fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
         self.with(|| {
-            let columns = RunRow::columns(self.sum()?);
+            let columns = self.columns()?;
             let sql = format!(
                 "SELECT {columns}, (SELECT count(*) FROM observations WHERE run = id) FROM runs ORDER BY id"
             );
             let mut statement = self.connection.prepare(&sql)?;
             let (mut rows, mut runs) = (statement.query([])?, Vec::new());
             while let Some(row) = rows.next()? {
-                let done = row.get::<_, u32>(8)?;
+                let done = row.get::<_, u32>(9)?;
                 let row = RunRow::read(row)?;
                 let planned = row.planned(done as usize)? as u32;
                 let RunRow { id, started_unix_s, command, finished, .. } = row;

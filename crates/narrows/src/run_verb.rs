@@ -127,6 +127,7 @@ impl Run {
         let header = RunHeader {
             started_unix_s: since_epoch().as_secs_f64(),
             command: common::command_line(std::env::args().skip(1)),
+            question: None,
             plan,
             environment: executor.environment(),
         };

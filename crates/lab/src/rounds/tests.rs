@@ -149,6 +149,7 @@ fn an_interrupted_run_ends_as_if_it_had_not_been() {
     let header = RunHeader {
         started_unix_s: 0.0,
         command: String::new(),
+        question: None,
         plan: growing(1e6, false),
         environment: serde_json::Value::Null,
     };

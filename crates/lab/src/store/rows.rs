@@ -22,12 +22,14 @@ pub(super) struct RunRow {
     pub plan: String,
     pub environment: String,
     pub finished: bool,
+    /// As JSON, too. None in runs of earlier versions.
+    pub question: Option<String>,
 }
 
 impl RunRow {
-    /// The columns that [`RunRow::read`] takes. `sum` is that of [`Store::sum`](super::Store::sum).
-    pub fn columns(sum: &str) -> String {
-        format!("id, started_unix_s, command, seed, plan, environment, finished, {sum}")
+    /// The columns that [`RunRow::read`] takes. Older schemas have other names for the last two.
+    pub fn columns(sum: &str, question: &str) -> String {
+        format!("id, started_unix_s, command, seed, plan, environment, finished, {sum}, {question}")
     }
 
     /// Reads a row and compares it with its checksum.
@@ -45,6 +47,7 @@ impl RunRow {
                 plan: row.get(4)?,
                 environment: row.get(5)?,
                 finished: row.get(6)?,
+                question: row.get(8)?,
             };
             Ok((read, row.get(7)?))
         };
@@ -56,8 +59,14 @@ impl RunRow {
 
     /// Its checksum.
     pub fn sum(&self) -> Result<String, StoreError> {
-        let Self { id, started_unix_s, command, seed, plan, environment, finished } = self;
-        sum(&(id, started_unix_s, command, seed, plan, environment, finished))
+        let Self { id, started_unix_s, command, seed, plan, environment, finished, question } = self;
+        match question {
+            // Schema 2 had no such column, and its rows keep their checksums.
+            None => sum(&(id, started_unix_s, command, seed, plan, environment, finished)),
+            Some(question) => {
+                sum(&(id, started_unix_s, command, seed, plan, environment, finished, question))
+            }
+        }
     }
 
     /// The number of planned trials. `done` is the number of those that have an observation.

@@ -55,6 +55,7 @@ fn header(trials: u32) -> RunHeader {
     RunHeader {
         started_unix_s: 1.5,
         command: "narrows run e".to_owned(),
+        question: Some(serde_json::json!({"run": {"experiments": ["e"]}})),
         plan: Plan { trials, ..Plan::new(u64::MAX, vec![planned]) },
         environment: serde_json::json!({"kernel": "6.1"}),
     }
@@ -228,12 +229,14 @@ fn a_store_of_schema_1_is_read_as_it_is_and_gets_checksums_when_it_is_written() 
     let raw = finished(&path).connection;
     let version = |raw: &Connection| raw.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
     raw.execute_batch(
-        "ALTER TABLE runs DROP COLUMN sum; ALTER TABLE observations DROP COLUMN sum; PRAGMA user_version = 1",
+        "ALTER TABLE runs DROP COLUMN question; ALTER TABLE runs DROP COLUMN sum;
+         ALTER TABLE observations DROP COLUMN sum; PRAGMA user_version = 1",
     )
     .unwrap();
     let old = Store::read(&path).unwrap();
     let both = [observation(&header(2), 0), observation(&header(2), 1)];
-    assert_eq!((old.header(1).unwrap(), old.observations(1).unwrap()), (header(2), both.to_vec()));
+    let unasked = RunHeader { question: None, ..header(2) };
+    assert_eq!((old.header(1).unwrap(), old.observations(1).unwrap()), (unasked, both.to_vec()));
     assert!(old.runs().unwrap()[0].finished && version(&raw).unwrap() == 1);
     // Two processes may find the old store at once.
     let store = Store::open(&path).unwrap();
@@ -249,6 +252,28 @@ fn a_store_of_schema_1_is_read_as_it_is_and_gets_checksums_when_it_is_written() 
     let mut statement = raw.prepare(sums).unwrap();
     let sums: Vec<i64> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert_eq!(sums, [1, 1]);
+}
+
+#[test]
+fn a_store_of_schema_2_is_read_as_it_is_and_keeps_its_checksums() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let unasked = |trials| RunHeader { question: None, ..header(trials) };
+    let store = Store::open(&path).unwrap();
+    store.begin(&unasked(2)).unwrap();
+    let raw = Connection::open(&path).unwrap();
+    raw.execute_batch("ALTER TABLE runs DROP COLUMN question; PRAGMA user_version = 2").unwrap();
+    assert_eq!(Store::read(&path).unwrap().header(1).unwrap(), unasked(2));
+    let store = Store::open(&path).unwrap();
+    store.replan(1, &header(3).plan).unwrap();
+    assert_eq!((store.begin(&header(1)).unwrap(), store.header(2).unwrap()), (2, header(1)));
+    assert_eq!((store.header(1).unwrap(), store.runs().unwrap().len()), (unasked(3), 2));
+    // The question is part of the checksum.
+    raw.execute("UPDATE runs SET question = '{}'", []).unwrap();
+    for run in [1, 2] {
+        let refused = store.header(run).unwrap_err().to_string();
+        assert!(refused.contains(&format!("run {run}")) && refused.contains("checksum"), "{refused}");
+    }
 }
 
 #[test]
