@@ -2,9 +2,11 @@
 
 use answers::{Check, CheckError};
 use load::target::Expect;
+use serde::{Deserialize, Serialize};
 
 /// What answers must be.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 #[command(next_help_heading = "Checks")]
 pub struct CheckArgs {
     /// Accept only answers that meet this check; may be repeated. Checks look like body~=REGEX, body!~=REGEX, body=TEXT,

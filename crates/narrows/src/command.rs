@@ -20,6 +20,7 @@ use lab::plan::Plan;
 use lab::session::Executor;
 use load::Slo;
 use load::target::Http;
+use serde::{Deserialize, Serialize};
 use systems::input::Source;
 use systems::machine::Placement;
 use systems::{Service, Value, Workload};
@@ -32,7 +33,8 @@ use crate::tls_args::TlsArgs;
 use crate::traffic::TrafficArgs;
 
 /// How commands are started, with which values of knobs, and what is sent to them.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 pub struct CommandArgs {
     /// A knob with its values: w=1,2,4 or w=1..64*2 or w=1..16+1. {w} stands for the value in commands and in --env. The
     /// knobs `cores`, `memory` and `files` need no placeholder
@@ -42,15 +44,19 @@ pub struct CommandArgs {
     #[arg(short = 'L', long = "parameter-list", num_args = 2, value_names = ["NAME", "VALUES"], display_order = 0)]
     pub parameter_lists: Vec<String>,
     #[command(flatten, next_help_heading = "How commands are started")]
+    #[serde(flatten)]
     pub start: StartArgs,
     #[command(flatten, next_help_heading = "What is sent")]
+    #[serde(flatten)]
     pub sent: SentArgs,
     #[command(flatten)]
+    #[serde(flatten)]
     pub tls: TlsArgs,
 }
 
 /// How commands are started.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 pub struct StartArgs {
     /// Set a variable in the environment of every command; the value may contain {w}
     #[arg(long, value_name = "NAME=VALUE")]
@@ -79,7 +85,8 @@ pub struct StartArgs {
 }
 
 /// What is sent.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 pub struct SentArgs {
     /// The path to request [default: that of the URL, or /]
     #[arg(long = "path", value_name = "PATH")]
@@ -88,10 +95,13 @@ pub struct SentArgs {
     #[arg(long)]
     pub frames: bool,
     #[command(flatten)]
+    #[serde(flatten)]
     pub traffic: TrafficArgs,
     #[command(flatten)]
+    #[serde(flatten)]
     pub file: FileArgs,
     #[command(flatten)]
+    #[serde(flatten)]
     pub way: WayArgs,
 }
 

@@ -8,6 +8,7 @@ use lab::condition::{Bound, Condition, Limited};
 use lab::experiment::Figure;
 use load::Slo;
 use report::{Case, Grade};
+use serde::{Deserialize, Serialize};
 use systems::Workload;
 
 use crate::common;
@@ -19,7 +20,8 @@ const FAILED: u8 = 3;
 const INCONCLUSIVE: u8 = 4;
 
 /// A figure, as it is named on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum FigureChoice {
     /// Requests or frames per second.
     Rate,
@@ -198,7 +200,8 @@ fn read_bound(choice: Option<FigureChoice>, text: &str) -> Result<Bound, String>
 }
 
 /// What becomes of a condition that is neither certainly met nor excluded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum Inconclusive {
     /// Exit with code 0.
     Pass,

@@ -5,11 +5,13 @@ use std::path::Path;
 use answers::{Capture, CheckError};
 use anyhow::bail;
 use lab::ask::{Bytes, First, Payload};
+use serde::{Deserialize, Serialize};
 
 use crate::common::{self, Usage};
 
 /// Values from an answer.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 #[command(next_help_heading = "Values from an answer")]
 pub struct FirstArgs {
     /// Make this request once before the others: `METHOD PATH`, or `METHOD PATH BODY`, where BODY is text or @FILE. `try` and `tune`
@@ -26,7 +28,7 @@ pub struct FirstArgs {
 }
 
 /// The request of `--first`, as it is typed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Made {
     method: String,
     path: String,

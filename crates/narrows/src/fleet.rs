@@ -30,8 +30,23 @@ use crate::examined::Examined;
 const DESCRIPTION: Duration = Duration::from_secs(10);
 
 /// Machines that are separated by commas.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct MachineList(pub Vec<Machine>);
+
+impl TryFrom<String> for MachineList {
+    type Error = AddressError;
+
+    fn try_from(text: String) -> Result<Self, AddressError> {
+        text.parse()
+    }
+}
+
+impl From<MachineList> for String {
+    fn from(list: MachineList) -> Self {
+        machines::names(&list.0).join(",")
+    }
+}
 
 impl FromStr for MachineList {
     type Err = AddressError;

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{anyhow, bail};
 use lab::session::{Bench, Executor, TrialError};
 use machines::Machine;
+use serde::{Deserialize, Serialize};
 use serve::CounterSnapshot;
 use systems::machine::available_cores;
 use systems::network::Interface;
@@ -27,7 +28,8 @@ use crate::here;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// Other machines.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 pub struct FleetArgs {
     /// Build, start and measure the systems on this machine: ssh://[user@]host[:port], exec:COMMAND that gives a pipe to `narrows
     /// agent`, slurm:1 for a node of a Slurm cluster, or local

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use lab::session::{Executor, Fake};
+use serde::{Deserialize, Serialize};
 use systems::machine::Limit;
 use systems::{Catalog, Source};
 
@@ -12,7 +13,8 @@ use crate::fleet_args::FleetArgs;
 use crate::stores::StoreArg;
 
 /// Where trials happen, and where they are saved.
-#[derive(Clone, clap::Args)]
+#[derive(Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 pub struct LabArgs {
     /// Start no systems; take figures, noise and failures from this file
     #[arg(long, value_name = "FILE", hide = true)]
@@ -21,9 +23,11 @@ pub struct LabArgs {
     #[arg(long)]
     pub quiet: bool,
     #[command(flatten)]
+    #[serde(flatten)]
     pub store: StoreArg,
     // What has a heading of its own in the help stands last.
     #[command(flatten)]
+    #[serde(flatten)]
     pub fleet: FleetArgs,
 }
 

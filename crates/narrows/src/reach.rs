@@ -9,6 +9,7 @@ use lab::ask::ProxyProtocol;
 use load::Job;
 use load::target::{self, Url};
 use reactor::Address;
+use serde::{Deserialize, Serialize};
 use systems::contact::Access;
 use systems::{Listening, machine};
 use tls::Dialing;
@@ -30,7 +31,8 @@ pub struct ReachArgs {
 }
 
 /// Where connections lead to in place of the URL's host, and what they say first.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 #[command(next_help_heading = "Connections")]
 pub struct WayArgs {
     /// Connect to the Unix socket of this path. The URL still names the path, the header Host and the certificate

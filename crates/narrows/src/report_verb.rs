@@ -7,12 +7,14 @@ use lab::findings::{Findings, findings};
 use lab::observation::{Measurement, Observation, Outcome, Scenario};
 use lab::store::{RunHeader, RunId, Store};
 use report::{Interval, Judgement};
+use serde::{Deserialize, Serialize};
 
 use crate::common::{self, End};
 use crate::stores::StoreArg;
 
 /// The format of a report.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// Tables for the terminal.
     #[default]

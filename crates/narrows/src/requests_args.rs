@@ -16,11 +16,13 @@ use load::{ListBuilder, Order, Recording, Script, Values};
 use report::number;
 use requests::{Format, Found, Options, Origin, Rows};
 use ring::digest::{Context as Digest, SHA256};
+use serde::{Deserialize, Serialize};
 
 use crate::common::{self, Usage};
 
 /// A file of requests. `load`, `try` and `tune` share its options.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 #[command(next_help_heading = "Request files")]
 pub struct FileArgs {
     /// Send the requests of this file: vegeta's targets, JSON lines, HAR, or an access log in nginx's combined form. In paths,
@@ -61,7 +63,8 @@ pub struct RequestsArgs {
 }
 
 /// Formats of files of requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 enum FormatChoice {
     /// `METHOD URL`, headers, `@FILE`.
     Vegeta,
@@ -76,7 +79,8 @@ enum FormatChoice {
 }
 
 /// Orders of requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 enum OrderChoice {
     /// As in the file, again and again. Each thread begins at its own part.
     InOrder,

@@ -14,6 +14,7 @@ use lab::observation::{Observation, Outcome, Scenario};
 use lab::plan::{self, Plan, Planned};
 use lab::session::{self, Away, Executor};
 use lab::store::{RunHeader, RunId, Store, StoreError};
+use serde::{Deserialize, Serialize};
 use systems::machine::Limit;
 use systems::{Catalog, Home, InputError, is_reference};
 
@@ -34,7 +35,8 @@ mod interim;
 mod progress;
 
 /// `narrows run`
-#[derive(clap::Args)]
+#[derive(Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 pub struct Args {
     /// Names of experiments under experiments/; without one, all that are not marked `on_request`
     #[arg(value_name = "EXPERIMENT")]
@@ -71,15 +73,19 @@ pub struct Args {
         value_name = "RUN",
         conflicts_with_all = ["experiments", "all", "quick", "full", "systems", "set", "rounds", "budget", "seed", "sut", "generators", "address"]
     )]
-    resume: Option<String>,
+    #[serde(skip)]
+    pub resume: Option<String>,
     #[command(flatten)]
+    #[serde(flatten)]
     pub lab: LabArgs,
 }
 
 /// The number of trials of each scenario.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Rounds {
     /// Add rounds as long as they fit into the budget.
+    #[default]
     Auto,
     /// The number in the experiment's file.
     File,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use lab::store::Store;
 use rustix::fs::{Access, access};
+use serde::{Deserialize, Serialize};
 use systems::homes;
 
 use crate::common;
@@ -16,11 +17,13 @@ use crate::common;
 const STORE: &str = "narrows.db";
 
 /// `--store`
-#[derive(Clone, clap::Args)]
+#[derive(Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 pub struct StoreArg {
     /// The file in which runs are saved [default: narrows.db, for `run` in this folder, for `try` and `tune` in the user's state
     /// folder; saved runs are looked for in the one of the two with the newest run]
     #[arg(long = "store", value_name = "FILE")]
+    #[serde(rename = "store")]
     path: Option<PathBuf>,
 }
 

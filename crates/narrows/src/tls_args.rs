@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use load::target::{self, Url};
+use serde::{Deserialize, Serialize};
 use tls::{Dialing, Identity, Parameters, Trust, Version};
 use toml::{Table, Value};
 
 use crate::common::{self, Usage};
 
 /// Options of a target that begins with https://.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 #[command(next_help_heading = "TLS")]
 pub struct TlsArgs {
     /// Accept every certificate. The connection is still encrypted
@@ -46,7 +48,8 @@ pub struct TlsArgs {
 }
 
 /// When sessions are offered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 enum Sessions {
     /// Each connection makes a full handshake.
     Never,

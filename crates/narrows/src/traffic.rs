@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, bail};
 use lab::ask::{Bytes, Payload};
+use serde::{Deserialize, Serialize};
 use systems::Value;
 use wire::frames::Prefix;
 
@@ -14,7 +15,8 @@ use crate::common::{self, Usage};
 use crate::first_args::FirstArgs;
 
 /// What is sent, and which answers are right.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 pub struct TrafficArgs {
     /// Number of concurrent connections [default: 10, or for a system with a manifest its workload's]
     #[arg(short, long, value_name = "N", value_parser = positive)]
@@ -53,16 +55,21 @@ pub struct TrafficArgs {
     #[arg(long, value_name = "SIZE", value_parser = common::size)]
     pub frame_size: Option<u64>,
     /// Bytes of the length prefix of a frame: 1, 2 or 4 [default: 4]
+    // Only `load` takes another than the default, and its options are not saved.
     #[arg(long, value_name = "BYTES", value_parser = prefix)]
+    #[serde(skip)]
     pub frame_prefix: Option<Prefix>,
     #[command(flatten)]
+    #[serde(flatten)]
     pub checks: CheckArgs,
     #[command(flatten)]
+    #[serde(flatten)]
     pub first: FirstArgs,
 }
 
 /// The gaps between arrivals.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
 pub enum GapsChoice {
     /// All gaps are equal.
     #[default]

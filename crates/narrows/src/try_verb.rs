@@ -25,6 +25,7 @@ use lab::store::Store;
 use load::Slo;
 use report::Judgement;
 use revisions::Trouble;
+use serde::{Deserialize, Serialize};
 use systems::machine::Limit;
 use systems::{Catalog, Service, Workload};
 
@@ -42,7 +43,8 @@ use crate::stores::StoreArg;
 use commits::{Clones, CommitArgs, Commits};
 
 /// `narrows try`
-#[derive(clap::Args)]
+#[derive(Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 pub struct Args {
     /// Commands to compare, such as './server --port {port}', or URLs of servers that run already. The first is the base. A command
     /// with {cert} and {key} speaks TLS with this certificate and key
@@ -103,13 +105,17 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
+    #[serde(flatten)]
     store: StoreArg,
     // What has a heading of its own in the help stands last.
     #[command(flatten)]
+    #[serde(flatten)]
     command: CommandArgs,
     #[command(flatten)]
+    #[serde(flatten)]
     commits: CommitArgs,
     #[command(flatten)]
+    #[serde(flatten)]
     pub fleet: FleetArgs,
 }
 

@@ -15,6 +15,7 @@ use anyhow::bail;
 use lab::session::Executor;
 use lab::store::Store;
 use load::Slo;
+use serde::{Deserialize, Serialize};
 use systems::Service;
 use systems::machine::Limit;
 
@@ -32,7 +33,8 @@ const KNOBS: &str = "A knob with the values to try: w=1,2,4, w=1..64*2, w=1..16+
                      the value in a command, whose first values are the base. Without it, all knobs of a system with all values";
 
 /// `narrows tune`
-#[derive(clap::Args)]
+#[derive(Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 #[command(
     before_help = "  narrows tune nginx --budget 2m\n  narrows tune './server -w {w} --port {port}' --knob w=1..16",
     mut_arg("knobs", |arg| arg.help(KNOBS)),
@@ -65,6 +67,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     #[command(flatten)]
+    #[serde(flatten)]
     pub lab: LabArgs,
     /// The work to tune for [default: the first that the system does; `requests` for a command]
     #[arg(long, value_name = "WORKLOAD", help_heading = "What is sent")]
@@ -76,14 +79,17 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", help_heading = "What is sent")]
     size: Option<String>,
     #[command(flatten)]
+    #[serde(flatten)]
     command: CommandArgs,
     // A heading applies to all options that follow, so what has one stands last.
     #[command(flatten, next_help_heading = "Limits")]
+    #[serde(flatten)]
     limits: Limits,
 }
 
 /// What a setting must keep to be advised.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 pub struct Limits {
     /// Objectives that a setting must keep: p99<20ms,errors<0.1%. Without --figure, the highest rate at which they hold decides
     #[arg(long, value_name = "OBJECTIVES", value_parser = Slo::parse)]

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, bail};
 use revisions::{Clone, LIMIT_BYTES, Repository, Revision};
+use serde::{Deserialize, Serialize};
 use systems::homes;
 
 use super::Args;
@@ -15,7 +16,8 @@ use crate::common::{self, Usage};
 use crate::fleet::workshop::{Built, Program, Recipe, Workshop};
 
 /// Commits to compare.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, std::clone::Clone, Default, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
 #[command(next_help_heading = "Commits")]
 pub struct CommitArgs {
     /// Compare commits of this repository: A..B, A...B (B and its merge base with A), or A,B,C. `dirty` is the work tree with
