@@ -169,6 +169,11 @@ impl Store {
             .map_err(|e| e.with_path(path))
     }
 
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
         if path.is_dir() {
             return Err(StoreError::Folder { path: path.to_owned() });

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -194,6 +194,16 @@ pub fn exit(end: End) -> ExitCode {
             code
         }
     }
+}
+
+/// A seed that differs from run to run. It is saved, so that a run can be repeated.
+pub fn new_seed() -> u64 {
+    since_epoch().as_nanos() as u64 % 1_000_000
+}
+
+/// The time since 1970.
+pub fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// The arguments quoted for a shell, so that they can be typed again.

@@ -1,6 +1,5 @@
 //! The machines that a command names, and what its verb and `narrows agent` say to each other.
 
-pub mod bereft;
 pub mod driving;
 pub mod generators;
 pub mod lab;

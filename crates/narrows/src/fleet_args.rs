@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{anyhow, bail};
-use lab::session::{Bench, Executor, TrialError};
-use machines::Machine;
+use lab::session::{Bench, Executor, TrialError, Without};
+use machines::{AddressError, Machine};
 use serde::{Deserialize, Serialize};
 use serve::CounterSnapshot;
 use systems::machine::available_cores;
@@ -47,7 +47,7 @@ pub struct FleetArgs {
     /// mixed
     #[arg(long, requires = "generators", help_heading = "Machines")]
     go_on_without: bool,
-    /// A generator without which the run goes on, because an earlier one lost it. Narrows gives this option to itself
+    /// A generator without which the run goes on, because an earlier one lost it. Saved command lines have this option
     #[arg(long, value_name = "MACHINE", hide = true)]
     without: Vec<String>,
 }
@@ -66,6 +66,16 @@ impl FleetArgs {
     /// Whether another machine is named.
     pub fn any(&self) -> bool {
         self.sut.is_some() || !self.generators.is_empty()
+    }
+
+    /// Goes on with other generators, without the one that was lost.
+    ///
+    /// # Errors
+    /// One of the others has no name of a machine.
+    pub fn go_on(&mut self, without: &Without) -> Result<(), AddressError> {
+        self.generators = without.others.iter().map(|name| name.parse()).collect::<Result<_, _>>()?;
+        self.without.insert(0, without.lost.clone());
+        Ok(())
     }
 
     /// Checks that systems can listen at the address, and that a command line asks nothing of another machine that happens here

@@ -11,7 +11,6 @@ use clap_mangen::Man;
 
 use crate::Cli;
 use crate::common::{self, End};
-use crate::run_verb::since_epoch;
 
 /// A shell, with the file from which it reads completions.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -68,7 +67,7 @@ pub fn man(args: &ManArgs) -> End {
 /// The day of SOURCE_DATE_EPOCH (<https://reproducible-builds.org/specs/source-date-epoch/>), or today.
 fn date() -> String {
     let given = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse::<u32>().ok());
-    let seconds = given.map_or_else(|| since_epoch().as_secs_f64(), f64::from);
+    let seconds = given.map_or_else(|| common::since_epoch().as_secs_f64(), f64::from);
     report::date::utc(seconds).split(' ').next().unwrap_or_default().to_owned()
 }
 

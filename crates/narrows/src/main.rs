@@ -27,10 +27,12 @@ mod init_verb;
 mod lab_args;
 mod load_verb;
 mod published_verb;
+mod question;
 mod reach;
 mod report_verb;
 mod requests_args;
 mod run_verb;
+mod runs;
 mod serve_verb;
 mod stores;
 mod systems_verb;
@@ -42,10 +44,8 @@ mod tune_verb;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use systems::machine::Limit;
 
-use common::End;
-use fleet::bereft::Bereft;
+use question::Question;
 
 /// A laboratory for network performance: which knob or library is the narrow place, by how much, and why.
 #[derive(Parser)]
@@ -58,7 +58,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     /// Run experiments; each trial starts its system anew
-    Run(run_verb::Args),
+    Run(Box<run_verb::Args>),
     /// Compare commands, settings of a command, commits, or servers that run already
     Try(Box<try_verb::Args>),
     /// Search for the best setting of the knobs of a system or of a command
@@ -114,9 +114,12 @@ fn main() -> ExitCode {
         return common::exit(Err(error));
     }
     let end = match cli.verb {
-        Verb::Run(args) => run(&args, files),
-        Verb::Try(args) => try_verb::run(&args, files),
-        Verb::Tune(args) => tune_verb::run(&args, files),
+        Verb::Run(args) => match &args.resume {
+            Some(word) => question::resume(&args.lab, word, files),
+            None => question::answer(Question::Run(args), files),
+        },
+        Verb::Try(args) => question::answer(Question::Try(args), files),
+        Verb::Tune(args) => question::answer(Question::Tune(args), files),
         Verb::Systems(args) => systems_verb::run(&args),
         Verb::Init(args) => init_verb::run(&args),
         Verb::Report(args) => report_verb::run(&args),
@@ -136,35 +139,5 @@ fn main() -> ExitCode {
     };
     // What the run has started has ended with it.
     systems::keeper::dismiss();
-    if let Some(bereft) = end.as_ref().err().and_then(|error| error.downcast_ref::<Bereft>()) {
-        bereft.go_on();
-    }
     common::exit(end)
-}
-
-/// Runs experiments, or continues a saved run as the verb that began it.
-fn run(args: &run_verb::Args, files: Limit) -> End {
-    let Some((unfinished, lab)) = args.unfinished()? else { return run_verb::run(args, files) };
-    let command = &unfinished.header.command;
-    // The store keeps the words and not what they were read as, and another version may read them differently.
-    let words = shlex::split(command).unwrap_or_default();
-    let cli = Cli::try_parse_from(std::iter::once("narrows".to_owned()).chain(words));
-    let cli = cli.map_err(|error| {
-        let why = error.to_string();
-        let why = why.lines().next().unwrap_or_default();
-        anyhow::anyhow!(
-            "run {} began with `narrows {command}`, which cannot be read again: {why}",
-            unfinished.id
-        )
-    })?;
-    if !matches!(cli.verb, Verb::Run(_)) {
-        common::say(format_args!("run {} goes on: narrows {command}", unfinished.id));
-    }
-    // The machines are those with which it began.
-    match cli.verb {
-        Verb::Try(args) => try_verb::resume(&args, &unfinished, &lab.on(&args.fleet), files),
-        Verb::Tune(args) => tune_verb::resume(&args, &unfinished, &lab.on(&args.lab.fleet), files),
-        Verb::Run(args) => run_verb::resume(&unfinished, &lab.on(&args.lab.fleet), files),
-        _ => run_verb::resume(&unfinished, lab, files),
-    }
 }

@@ -20,7 +20,6 @@ use lab::condition::Condition;
 use lab::findings::Findings;
 use lab::plan::Plan;
 use lab::rounds;
-use lab::session::Executor;
 use lab::store::Store;
 use load::Slo;
 use report::Judgement;
@@ -38,7 +37,7 @@ use crate::fleet_args::FleetArgs;
 use crate::here;
 use crate::lab_args::LabArgs;
 use crate::report_verb::{Format, Saved};
-use crate::run_verb::{self, Run, Screen};
+use crate::runs::{self, Asked, Parts, Place, Run, Screen};
 use crate::stores::StoreArg;
 use commits::{Clones, CommitArgs, Commits};
 
@@ -120,12 +119,12 @@ pub struct Args {
 }
 
 /// Compares the arms, and prints the answer.
-pub fn run(args: &Args, files: Limit) -> End {
-    let question = Question::read(args, files)?;
-    if args.commits.git.is_empty() {
-        return Ok(question.answer(None, question.screen())?.code);
+pub fn run(args: &Args, asked: &Asked, files: Limit) -> End {
+    let comparison = Comparison::read(args, asked, files)?;
+    if !args.is_of_commits() {
+        return Ok(comparison.answer(None, comparison.screen())?.code);
     }
-    match question.of_commits() {
+    match comparison.of_commits() {
         Err(error) if matches!(error.downcast_ref(), Some(Trouble::Interrupted)) => {
             common::say("interrupted before the first trial");
             Ok(ExitCode::from(INTERRUPTED))
@@ -140,29 +139,27 @@ pub fn run(args: &Args, files: Limit) -> End {
 }
 
 /// Continues a saved comparison of commands or running servers.
-pub fn resume(args: &Args, run: &Run, lab: &LabArgs, files: Limit) -> End {
-    let question = Question::read(args, files)?;
-    if run.header.plan.conditions.len() != question.conditions.len() {
+pub fn resume(args: &Args, asked: &Asked, run: &Run, lab: &LabArgs, files: Limit) -> End {
+    let comparison = Comparison::read(args, asked, files)?;
+    if run.header.plan.conditions.len() != comparison.conditions.len() {
         bail!(
             "run {} began with a version that did not save the conditions of --fail-if: run `narrows {}` again",
             run.id,
             run.header.command
         );
     }
-    let (_, catalog) = question.arms(None)?;
-    run.check_systems(&catalog)?;
-    let services = question.services()?;
-    let mut executor = lab.lab(&catalog, files, &question.cancel)?;
-    command::bring_again(args.command.script()?, &run.header.plan, &mut *executor)?;
-    if !run.look_again(&mut *executor)? {
-        return Ok(run_verb::not_resumed(run));
-    }
-    Ok(question.carried_out(&mut *executor, run, services, question.screen())?.code)
+    let (_, catalog) = comparison.arms(None)?;
+    let (scripted, services) = (args.command.script()?, comparison.services()?);
+    let parts = Parts { catalog: &catalog, typed: true, scripted, services };
+    let place = run.go_on(lab, parts, files, &comparison.cancel)?;
+    let Some(place) = place else { return Ok(ExitCode::from(INTERRUPTED)) };
+    Ok(comparison.carried_out(place, run, comparison.screen())?.code)
 }
 
-/// A checked command line, and where it is carried out.
-struct Question<'a> {
+/// A checked question, and where it is answered.
+struct Comparison<'a> {
     args: &'a Args,
+    asked: &'a Asked,
     workload: Workload,
     conditions: Vec<Condition>,
     /// The current folder.
@@ -184,14 +181,14 @@ impl From<ExitCode> for Answer {
     }
 }
 
-impl<'a> Question<'a> {
-    fn read(args: &'a Args, files: Limit) -> anyhow::Result<Self> {
+impl<'a> Comparison<'a> {
+    fn read(args: &'a Args, asked: &'a Asked, files: Limit) -> anyhow::Result<Self> {
         args.fleet.check_commands(&args.command)?;
         let cancel = common::cancellation()?;
         let workload = args.command.workload(&args.arms);
         let conditions = args.conditions(workload)?;
         let dir = std::env::current_dir().context("cannot find the current folder")?;
-        Ok(Self { args, workload, conditions, dir, files, cancel })
+        Ok(Self { args, asked, workload, conditions, dir, files, cancel })
     }
 
     /// The arms, and a catalog that has them.
@@ -266,29 +263,20 @@ impl<'a> Question<'a> {
             pace::look(args.timing()),
             args.needs_paces(*workload),
         )?;
-        let Some(learnt) = learnt else { return Ok(run_verb::not_begun(&*executor)?.into()) };
+        let Some(learnt) = learnt else { return Ok(runs::not_begun(&*executor)?.into()) };
         let plan = rounds::several_times(args.grown(&catalog, &arms, learnt)?, times);
-        let path = args.store.of_commands();
-        let store = Store::open(&path)?;
+        let store = Store::open(&args.store.of_commands())?;
         if let Some(name) = &args.save {
             let experiments = save::save(name, &arms, &plan, &args.command.tls)?.join(" ");
             common::say(format_args!("saved: `NARROWS_HOME=narrows narrows run {experiments}` repeats it"));
         }
-        let run = Run::begin(store, path, plan, &*executor, args.quiet)?;
-        self.carried_out(&mut *executor, &run, services, screen)
+        let run = Run::begin(store, plan, self.asked, &*executor, args.quiet)?;
+        self.carried_out(Place { executor, services }, &run, screen)
     }
 
     /// Carries out what is missing of a run, and prints what it shows.
-    fn carried_out(
-        &self,
-        executor: &mut dyn Executor,
-        run: &Run,
-        services: Vec<Service>,
-        screen: Screen,
-    ) -> anyhow::Result<Answer> {
-        let done = run_verb::carry_out(executor, run, &self.cancel)?;
-        command::stop(services);
-        let (code, found) = run_verb::finish(run, done, screen)?;
+    fn carried_out(&self, place: Place, run: &Run, screen: Screen) -> anyhow::Result<Answer> {
+        let (code, found) = run.carry_out(place, &self.cancel, screen)?;
         let mut judgement = Judgement::of_run(&found);
         if self.args.inconclusive == Some(Inconclusive::Fail) {
             judgement.fail_inconclusive();
@@ -337,6 +325,11 @@ fn dry_run(catalog: &Catalog, plan: &Plan, address: Option<IpAddr>) -> End {
 }
 
 impl Args {
+    /// Whether it compares commits.
+    pub fn is_of_commits(&self) -> bool {
+        !self.commits.git.is_empty()
+    }
+
     /// What may decide a condition that is inconclusive.
     fn remedy(&self) -> &'static str {
         match (self.budget, self.rounds) {

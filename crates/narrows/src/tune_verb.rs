@@ -7,12 +7,12 @@ mod question;
 mod target;
 
 use std::collections::BTreeSet;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::bail;
-use lab::session::Executor;
 use lab::store::Store;
 use load::Slo;
 use serde::{Deserialize, Serialize};
@@ -20,12 +20,12 @@ use systems::Service;
 use systems::machine::Limit;
 
 use crate::command::{self, CommandArgs};
-use crate::common::{self, End};
+use crate::common::{self, End, INTERRUPTED};
 use crate::condition::FigureChoice;
 use crate::first_use;
 use crate::here;
 use crate::lab_args::LabArgs;
-use crate::run_verb::{self, Run, Screen};
+use crate::runs::{self, Asked, Parts, Place, Run, Screen};
 use target::Target;
 
 /// What the knobs are in a search.
@@ -105,7 +105,7 @@ fn some_memory(text: &str) -> Result<u64, String> {
 }
 
 /// Searches, saves every trial, and prints the advice.
-pub fn run(args: &Args, files: Limit) -> End {
+pub fn run(args: &Args, asked: &Asked, files: Limit) -> End {
     args.lab.fleet.check_commands(&args.command)?;
     let cancel = common::cancellation()?;
     let target = Target::read(args)?;
@@ -114,7 +114,7 @@ pub fn run(args: &Args, files: Limit) -> End {
     if !target.is_command {
         let system = BTreeSet::from([target.system.clone()]);
         first_use::show_named(&target.catalog, &system);
-        let Ok(missing) = executor.probe(&system) else { return run_verb::not_begun(&*executor) };
+        let Ok(missing) = executor.probe(&system) else { return runs::not_begun(&*executor) };
         if let Some(reason) = missing.get(&target.system) {
             bail!("{} cannot run here: {reason}", target.system);
         }
@@ -124,35 +124,21 @@ pub fn run(args: &Args, files: Limit) -> End {
     if let Some(scripted) = &target.scripted {
         executor.bring(Arc::clone(&scripted.script));
     }
-    let Some(plan) = question.learnt(&mut *executor)? else { return run_verb::not_begun(&*executor) };
-    let path = args.lab.store.of_commands();
-    let run = Run::begin(Store::open(&path)?, path, plan, &*executor, args.lab.quiet)?;
-    carried_out(&mut *executor, &run, services, &cancel)
+    let Some(plan) = question.learnt(&mut *executor)? else { return runs::not_begun(&*executor) };
+    let store = Store::open(&args.lab.store.of_commands())?;
+    let run = Run::begin(store, plan, asked, &*executor, args.lab.quiet)?;
+    Ok(run.carry_out(Place { executor, services }, &cancel, Screen::Answers)?.0)
 }
 
 /// Continues a saved search.
 pub fn resume(args: &Args, run: &Run, lab: &LabArgs, files: Limit) -> End {
     let cancel = common::cancellation()?;
     let target = Target::read(args)?;
-    run.check_systems(&target.catalog)?;
-    let mut executor = lab.lab(&target.catalog, files, &cancel)?;
     let services = args.services(&target, &cancel)?;
-    command::bring_again(target.scripted, &run.header.plan, &mut *executor)?;
-    if !target.is_command {
-        first_use::show_named(&target.catalog, &run.systems());
-        // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
-        let _ = executor.probe(&run.systems());
-    } else if !run.look_again(&mut *executor)? {
-        return Ok(run_verb::not_resumed(run));
-    }
-    carried_out(&mut *executor, run, services, &cancel)
-}
-
-/// Carries out what is missing of a search, and prints the advice.
-fn carried_out(executor: &mut dyn Executor, run: &Run, services: Vec<Service>, cancel: &AtomicBool) -> End {
-    let done = run_verb::carry_out(executor, run, cancel)?;
-    command::stop(services);
-    Ok(run_verb::finish(run, done, Screen::Answers)?.0)
+    let Target { catalog, is_command, scripted, .. } = target;
+    let parts = Parts { catalog: &catalog, typed: is_command, scripted, services };
+    let Some(place) = run.go_on(lab, parts, files, &cancel)? else { return Ok(ExitCode::from(INTERRUPTED)) };
+    Ok(run.carry_out(place, &cancel, Screen::Answers)?.0)
 }
 
 impl Args {

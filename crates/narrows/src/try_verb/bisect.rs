@@ -13,10 +13,10 @@ use report::number::interval_in_hundredths;
 use revisions::{Bisect, Repository, Revision, Step, Trouble};
 use stats::LEVEL;
 
-use super::Question;
+use super::Comparison;
 use super::commits::{Clones, Commits};
 use crate::common::{self, End, INTERRUPTED, Usage};
-use crate::run_verb::Screen;
+use crate::runs::Screen;
 
 /// The exit codes, which are those of `git bisect run`.
 const SLOWER: u8 = 1;
@@ -60,7 +60,7 @@ pub fn check<'a>(
 
 /// Searches between two commits, and prints the commit.
 pub fn search(
-    question: &Question<'_>,
+    question: &Comparison<'_>,
     repository: &Repository,
     (good, worse): (&Revision, &Revision),
     clones: Clones<'_>,
@@ -70,7 +70,7 @@ pub fn search(
 }
 
 struct Search<'a> {
-    question: &'a Question<'a>,
+    question: &'a Comparison<'a>,
     repository: &'a Repository,
     good: &'a Revision,
     clones: RefCell<Clones<'a>>,

@@ -16,9 +16,8 @@ use super::Args;
 use crate::command::learn::Learnt;
 use crate::command::pace::{self, Chosen, Tempo, WARMUP, WINDOW};
 use crate::command::{self, arms::Arms};
-use crate::common::Usage;
+use crate::common::{self, Usage};
 use crate::condition::{self, FigureChoice};
-use crate::run_verb;
 
 /// The default budget.
 const BUDGET_S: f64 = 60.0;
@@ -224,7 +223,7 @@ impl Args {
                 requests.push(Request { experiment, form: Form::Quick, overrides });
             }
         }
-        let seed = self.seed.unwrap_or_else(run_verb::new_seed);
+        let seed = self.seed.unwrap_or_else(common::new_seed);
         let mut plan = plan::plan(&requests, catalog, &Default::default(), seed)?;
         plan.conditions = condition::conditions(&self.fail_if).map_err(Usage)?;
         plan.together = true;

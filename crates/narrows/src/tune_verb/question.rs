@@ -18,9 +18,8 @@ use super::target::Target;
 use super::{Args, Limits};
 use crate::command::pace::{self, Chosen, Tempo, WARMUP, WINDOW};
 use crate::command::{self, learn};
-use crate::common::Usage;
+use crate::common::{self, Usage};
 use crate::condition::FigureChoice;
-use crate::run_verb;
 
 /// A checked question.
 pub struct Question<'a> {
@@ -69,7 +68,7 @@ impl Args {
             ));
         }
         let needs_rate = (below || timed) && !at_saturation && !climbs && has_knob && target.rate().is_none();
-        let seed = self.seed.unwrap_or_else(run_verb::new_seed);
+        let seed = self.seed.unwrap_or_else(common::new_seed);
         let question = Question { args: self, target, figures, needs_rate, seed };
         // What is too short is refused before anything starts.
         let known = Known::before(self, None);

@@ -1,0 +1,347 @@
+//! Runs that are saved: they begin, are carried out, end, and go on when they were interrupted. `run`, `try` and `tune` share this.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::bail;
+use lab::findings::{Findings, findings};
+use lab::observation::{Observation, Outcome, Scenario};
+use lab::plan::Plan;
+use lab::session::{self, Away, Executor, Without};
+use lab::store::{RunHeader, RunId, Store, StoreError};
+use report::number;
+use systems::machine::Limit;
+use systems::{Catalog, Service, is_reference};
+
+use crate::command::{self, learn};
+use crate::common::{self, AtomicFile, End, INTERRUPTED};
+use crate::first_use;
+use crate::lab_args::LabArgs;
+use crate::report_verb;
+use crate::requests_args::Scripted;
+use crate::stores;
+
+mod announcement;
+mod earlier;
+mod interim;
+mod progress;
+
+/// A run that is saved: a new one, or one that goes on.
+pub struct Run {
+    /// Where it is saved.
+    pub store: Store,
+    /// Its number.
+    pub id: RunId,
+    /// What began it, and its plan.
+    pub header: RunHeader,
+    /// Whether it compares commits, whose clones are not saved with it.
+    of_commits: bool,
+    /// Whether progress is shown in plain lines.
+    quiet: bool,
+}
+
+/// What a run saves of the question that it answers.
+pub struct Asked {
+    /// The command line, for people.
+    pub command: String,
+    /// The question, as JSON. None if it cannot be saved.
+    pub question: Option<serde_json::Value>,
+    /// Whether it is about commits, whose clones are not saved.
+    pub of_commits: bool,
+}
+
+/// The error of a run that has lost a machine.
+#[derive(Debug)]
+pub struct MachineLost {
+    /// Which machine it is, and what is kept.
+    pub why: String,
+    /// How another run can begin without the machine.
+    pub without: Option<Without>,
+}
+
+impl std::fmt::Display for MachineLost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl std::error::Error for MachineLost {}
+
+/// What is printed at the end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Screen {
+    /// A few lines for each experiment.
+    Answers,
+    /// The answer and a table for each.
+    Tables,
+    /// Nothing, because the caller prints a format of its own. Where the rest is goes to standard error.
+    Nothing,
+    /// Nothing at all: the run is one step of several.
+    Step,
+}
+
+/// What stopped a run before its end.
+enum Stopped {
+    Interrupted,
+    /// A machine stays away.
+    Away(Away),
+    /// A trial could not be saved.
+    Store(StoreError),
+}
+
+/// What a verb makes again of its question for a run that goes on.
+pub struct Parts<'a> {
+    /// A catalog that has the systems.
+    pub catalog: &'a Catalog,
+    /// Whether they were made of commands or URLs. Otherwise they have manifests.
+    pub typed: bool,
+    /// The requests of a file, if they are sent.
+    pub scripted: Option<Scripted>,
+    /// What its user wants to run beside the trials.
+    pub services: Vec<Service>,
+}
+
+/// Where the trials of a run happen, and what runs beside them.
+pub struct Place {
+    /// Where they happen.
+    pub executor: Box<dyn Executor>,
+    /// What its user wants to run beside them.
+    pub services: Vec<Service>,
+}
+
+impl Run {
+    /// Saves the plan of a new run.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub fn begin(
+        store: Store,
+        plan: Plan,
+        asked: &Asked,
+        executor: &dyn Executor,
+        quiet: bool,
+    ) -> anyhow::Result<Self> {
+        let header = RunHeader {
+            started_unix_s: common::since_epoch().as_secs_f64(),
+            command: asked.command.clone(),
+            question: asked.question.clone(),
+            plan,
+            environment: executor.environment(),
+        };
+        Ok(Self { id: store.begin(&header)?, store, header, of_commits: asked.of_commits, quiet })
+    }
+
+    /// Opens a saved run that is to go on.
+    ///
+    /// # Errors
+    /// There is no such run.
+    pub fn saved(lab: &LabArgs, word: &str) -> anyhow::Result<Self> {
+        let store = Store::open(&lab.store.newest()?)?;
+        let id = store.resolve(word)?;
+        let header = store.header(id)?;
+        Ok(Self { store, id, header, of_commits: false, quiet: lab.quiet })
+    }
+
+    /// Makes ready for the rest of a saved run, as `lab` says. None if the user interrupted, or a machine stays away.
+    ///
+    /// # Errors
+    /// The catalog lacks a system, or something is no longer as it was when the run began.
+    pub fn go_on(
+        &self,
+        lab: &LabArgs,
+        parts: Parts<'_>,
+        files: Limit,
+        cancel: &Arc<AtomicBool>,
+    ) -> anyhow::Result<Option<Place>> {
+        let Parts { catalog, typed, scripted, services } = parts;
+        let plan = &self.header.plan;
+        let mut systems = plan.trials.iter().map(|trial| &trial.scenario.system);
+        if let Some(error) = systems.find_map(|system| catalog.get(system).err()) {
+            return Err(error.into());
+        }
+        let mut executor = lab.lab(catalog, files, cancel)?;
+        command::bring_again(scripted, plan, &mut *executor)?;
+        if !typed {
+            let systems: BTreeSet<String> =
+                plan.trials.iter().map(|trial| trial.scenario.system.clone()).collect();
+            if !lab.is_fake() {
+                first_use::show_named(catalog, &systems);
+            }
+            // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
+            let _ = executor.probe(&systems);
+        } else if !self.look_again(&mut *executor)? {
+            common::say(format_args!("interrupted before the next trial: run {} is as it was", self.id));
+            return Ok(None);
+        }
+        Ok(Some(Place { executor, services }))
+    }
+
+    /// Checks that the commands of the run, unless it has ended, start and answer as when it began. Returns false if the user
+    /// interrupted.
+    fn look_again(&self, executor: &mut dyn Executor) -> anyhow::Result<bool> {
+        let ended = self.store.runs()?.iter().any(|run| run.id == self.id && run.finished);
+        if ended { Ok(true) } else { learn::look_again(executor, &self.header.plan) }
+    }
+
+    /// Carries out what is missing, shows its progress, stops what runs beside it, and prints what was found.
+    ///
+    /// # Errors
+    /// The store cannot be read or written, or a machine stays away.
+    pub fn carry_out(
+        &self,
+        Place { mut executor, services }: Place,
+        cancel: &AtomicBool,
+        screen: Screen,
+    ) -> anyhow::Result<(ExitCode, Findings)> {
+        let done = self.carry_out_trials(&mut *executor, cancel)?;
+        command::stop(services);
+        self.finish(done, screen)
+    }
+
+    /// Says whether all was done, or why not.
+    fn carry_out_trials(
+        &self,
+        executor: &mut dyn Executor,
+        cancel: &AtomicBool,
+    ) -> anyhow::Result<Result<(), Stopped>> {
+        let noise = earlier::noise(self);
+        let Self { id, store, header: RunHeader { plan, .. }, quiet, .. } = self;
+        let pending = store.missing(*id)?;
+        announcement::announce(plan, pending.len(), *id, noise);
+        executor.prepare(plan, &pending, &mut |line| common::say(line));
+        let mut progress = progress::RunProgress::new(plan, &pending, store.observations(*id)?, *quiet);
+        let done = session::carry_out(executor, store, *id, cancel, &mut progress);
+        progress.clear();
+        Ok(match (done, executor.away()) {
+            (Ok(true), _) => Ok(()),
+            (Ok(false), None) => Err(Stopped::Interrupted),
+            (Ok(false), Some(away)) => Err(Stopped::Away(away.clone())),
+            (Err(error), _) => Err(Stopped::Store(error)),
+        })
+    }
+
+    /// Prints the answers, where the rest is, and how to resume the run if it is unfinished. Returns the findings too.
+    fn finish(&self, done: Result<(), Stopped>, screen: Screen) -> anyhow::Result<(ExitCode, Findings)> {
+        let (header, observations) = match (self.store.header(self.id), self.store.observations(self.id)) {
+            (Ok(header), Ok(observations)) => (header, observations),
+            // If something stopped the run, report that error.
+            (Err(error), _) | (_, Err(error)) => match done {
+                Err(Stopped::Store(first)) => bail!(first),
+                _ => bail!(error),
+            },
+        };
+        let plan = &header.plan;
+        let mut found = findings(plan, &observations);
+        published::beside(&mut found);
+        self.print(&found, &header, screen)?;
+        let kept =
+            || format!("{} of {} trials are kept: {}", observations.len(), plan.trials.len(), self.remedy());
+        match done {
+            Ok(()) => {}
+            Err(Stopped::Interrupted) => {
+                common::say(format_args!("interrupted: {}", self.remedy()));
+                return Ok((ExitCode::from(INTERRUPTED), found));
+            }
+            Err(Stopped::Store(error)) => bail!("{error}\n{}", kept()),
+            Err(Stopped::Away(Away { why, without })) => {
+                bail!(MachineLost { why: format!("{why}\n{}", kept()), without })
+            }
+        }
+        if anything_measured(plan, &observations) {
+            return Ok((ExitCode::SUCCESS, found));
+        }
+        common::say(match screen {
+            Screen::Answers => {
+                "every trial of every system failed, so at most the reference was measured; the report says why"
+            }
+            _ => "every trial failed",
+        });
+        Ok((ExitCode::FAILURE, found))
+    }
+
+    fn print(&self, found: &Findings, header: &RunHeader, screen: Screen) -> anyhow::Result<()> {
+        let (width, colour) = (common::width(), common::colour());
+        let rest = self.where_the_rest_is(found, header);
+        match screen {
+            Screen::Answers => common::print(&(report::answers(found, width, colour) + &rest))?,
+            Screen::Tables => {
+                let verdicts = report::verdicts(found, width, colour);
+                common::print(&(report::brief(found, width, colour) + &rest + &verdicts))?;
+            }
+            Screen::Nothing => common::say(rest.trim()),
+            Screen::Step => {}
+        }
+        Ok(())
+    }
+
+    /// What does the trials that are missing.
+    fn remedy(&self) -> String {
+        match self.of_commits {
+            false => format!(
+                "`narrows run --resume {}{}` does what is missing",
+                self.id,
+                stores::option(self.store.path())
+            ),
+            true => format!("`narrows {}` runs it again", self.header.command),
+        }
+    }
+
+    /// Writes the page with figures next to the store, and says how to see everything.
+    fn where_the_rest_is(&self, found: &Findings, header: &RunHeader) -> String {
+        let (run, path) = (self.id, self.store.path());
+        let page = path.with_extension("html");
+        let written =
+            AtomicFile::create(&page).and_then(|file| file.write(&report_verb::page(found, run, header)));
+        let figures = match written {
+            Ok(()) => format!("; its figures are in {}", stores::shown_beside(&page)),
+            // The trials are safe, and the page can be made later.
+            Err(error) => {
+                common::say(format_args!("{error:#}"));
+                String::new()
+            }
+        };
+        let store = stores::option(path);
+        let failed: u32 =
+            found.experiments.iter().flat_map(|e| &e.failures).map(|failure| failure.trials).sum();
+        let failed = if failed > 0 {
+            format!("{} failed.\n", number::several(failed.into(), "trial"))
+        } else {
+            String::new()
+        };
+        let what = match is_search(&header.plan) {
+            true => "prints this again, and the tables with --details",
+            false => "prints the tables, and all with --details",
+        };
+        format!(
+            "\n{failed}run {run} is saved in {}{figures}\n`narrows report {run}{store}` {what}\n",
+            stores::shown(path)
+        )
+    }
+}
+
+/// Says why there is no first trial.
+///
+/// # Errors
+/// A machine stays away.
+pub fn not_begun(executor: &dyn Executor) -> End {
+    if let Some(away) = executor.away() {
+        bail!("{}; nothing was measured or saved", away.why);
+    }
+    common::say("interrupted before the first trial: nothing was measured or saved");
+    Ok(ExitCode::from(INTERRUPTED))
+}
+
+fn is_search(plan: &Plan) -> bool {
+    plan.experiments.iter().any(|planned| planned.search.is_some())
+}
+
+/// Whether at least one trial of a requested system was measured. If the plan has only the reference, its trials count.
+fn anything_measured(plan: &Plan, observations: &[Observation]) -> bool {
+    let requested = |scenario: &Scenario| !is_reference(&scenario.system);
+    let only_reference = !plan.trials.iter().any(|trial| requested(&trial.scenario));
+    observations.iter().any(|seen| {
+        matches!(seen.outcome, Outcome::Measured(_)) && (only_reference || requested(&seen.trial.scenario))
+    })
+}
