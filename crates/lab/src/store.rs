@@ -434,6 +434,19 @@ impl Store {
         })
     }
 
+    /// Those of these runs whose headers are wanted, one after the other. Their observations are read last, because that takes longest.
+    /// A run that cannot be read is passed over.
+    pub fn readable(
+        &self,
+        runs: impl IntoIterator<Item = RunId>,
+        wanted: impl Fn(&RunHeader) -> bool,
+    ) -> impl Iterator<Item = (RunId, RunHeader, Vec<Observation>)> {
+        runs.into_iter().filter_map(move |run| {
+            let header = self.header(run).ok().filter(|header| wanted(header))?;
+            Some((run, header, self.observations(run).ok()?))
+        })
+    }
+
     /// The run that a word names: a number, `last`, or `previous` for the one before the last.
     ///
     /// # Errors

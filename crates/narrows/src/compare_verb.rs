@@ -10,7 +10,7 @@ use lab::compare::{
 };
 use lab::condition::Condition;
 use lab::findings::{Findings, findings};
-use lab::store::{RunId, Store, StoreError};
+use lab::store::{RunHeader, RunId, Store, StoreError};
 use report::{Case, Grade, Judgement, SUITE};
 use serde::Deserialize;
 
@@ -197,23 +197,17 @@ fn history(
         Err(StoreError::Missing { .. }) => return Ok(history),
         store => store?,
     };
-    for run in store.before(of_a.max(of_b))? {
-        let Ok(header) = store.header(run) else { continue };
-        if ![a, b].iter().any(|side| may_ask_the_same(&header.plan, &header.environment, side)) {
-            continue;
-        }
-        let Ok(observations) = store.observations(run) else { continue };
-        history.runs.push(Chosen {
-            name: run.to_string(),
-            findings: findings(&header.plan, &observations),
-            environment: header.environment,
-            selection: Selection::default(),
-            identity: identity(run),
-        });
-        if history.runs.len() == MOST_RUNS {
-            break;
-        }
-    }
+    let fits = |header: &RunHeader| {
+        [a, b].iter().any(|side| may_ask_the_same(&header.plan, &header.environment, side))
+    };
+    let earlier = store.readable(store.before(of_a.max(of_b))?, fits);
+    history.runs.extend(earlier.take(MOST_RUNS).map(|(run, header, observations)| Chosen {
+        name: run.to_string(),
+        findings: findings(&header.plan, &observations),
+        environment: header.environment,
+        selection: Selection::default(),
+        identity: identity(run),
+    }));
     Ok(history)
 }
 

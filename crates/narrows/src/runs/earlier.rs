@@ -3,7 +3,7 @@
 use lab::compare::is_another_machine;
 use lab::findings;
 use lab::plan::Planned;
-use lab::store::{RunHeader, Store};
+use lab::store::RunHeader;
 
 use super::Run;
 
@@ -20,21 +20,15 @@ const MOST_TRIALS: usize = 1000;
 /// cannot be read is passed over, because nothing depends on it.
 pub fn noise(run: &Run) -> Option<f64> {
     let planned = run.header.plan.experiments.first()?;
-    let of_run = |id: i64| {
-        let header = like(&run.store, id, &run.header)?;
-        let asks = |e: &Planned| e.workload == planned.workload && e.figures().any(|f| f == planned.figure);
-        // Observations take longer to read than a plan.
-        header.plan.experiments.iter().any(asks).then_some(())?;
-        let observations = run.store.observations(id).ok()?;
-        findings::noise(&header.plan, &observations, planned.workload, planned.figure)
+    let asks = |e: &Planned| e.workload == planned.workload && e.figures().any(|f| f == planned.figure);
+    let fits = |header: &RunHeader| {
+        !is_another_machine(&header.environment, &run.header.environment)
+            && header.plan.trials.len() <= MOST_TRIALS
+            && header.plan.experiments.iter().any(asks)
     };
     let earlier = run.store.before(Some(run.id)).ok()?.into_iter().take(MOST_RUNS);
-    stats::median(earlier.filter_map(of_run).take(ENOUGH))
-}
-
-/// The header of a run, if it was on the same machine.
-fn like(store: &Store, id: i64, wanted: &RunHeader) -> Option<RunHeader> {
-    let header = store.header(id).ok()?;
-    let another = is_another_machine(&header.environment, &wanted.environment);
-    (!another && header.plan.trials.len() <= MOST_TRIALS).then_some(header)
+    let noises = run.store.readable(earlier, fits).filter_map(|(_, header, observations)| {
+        findings::noise(&header.plan, &observations, planned.workload, planned.figure)
+    });
+    stats::median(noises.take(ENOUGH))
 }
