@@ -69,6 +69,15 @@ pub fn search(
     search.run(worse)
 }
 
+/// A commit that is judged beside another.
+struct Pair<'a> {
+    base: &'a Revision,
+    commit: &'a Revision,
+    screen: Screen,
+    /// See [`decided`].
+    far: f64,
+}
+
 struct Search<'a> {
     question: &'a Comparison<'a>,
     repository: &'a Repository,
@@ -79,8 +88,8 @@ struct Search<'a> {
 impl Search<'_> {
     /// How good the last commit is, if it is worse; or the exit code.
     fn whole(&self, worse: &Revision) -> anyhow::Result<Result<Ratio, ExitCode>> {
-        let judge = |times| self.judge(times, self.good, worse, Screen::Step, 0.0);
-        Ok(match until_decided(worse, judge)? {
+        let pair = Pair { base: self.good, commit: worse, screen: Screen::Step, far: 0.0 };
+        Ok(match until_decided(worse, |times| self.judge(times, &pair))? {
             Judged::Slower(ratio) => Ok(ratio),
             Judged::Good(_) => {
                 let percent = report::number::chosen_percent(self.question.args.threshold);
@@ -126,7 +135,9 @@ impl Search<'_> {
                 },
             };
             let name = &commit.name;
-            match self.judge_next(times, self.good, &commit, Screen::Step, whole.estimate.sqrt())? {
+            let far = whole.estimate.sqrt();
+            let pair = Pair { base: self.good, commit: &commit, screen: Screen::Step, far };
+            match self.judge_next(times, &pair)? {
                 Judged::Good(ratio) => {
                     common::say(format_args!(
                         "bisect: {name} is not worse: {} as good",
@@ -178,8 +189,8 @@ impl Search<'_> {
         let beside = match parent {
             Ok(parent) => {
                 let parent = Revision { name: parent.short().to_owned(), ..parent };
-                let judge = |times| self.judge_next(times, &parent, first, Screen::Tables, 0.0);
-                match until_decided(first, judge)? {
+                let pair = Pair { base: &parent, commit: first, screen: Screen::Tables, far: 0.0 };
+                match until_decided(first, |times| self.judge_next(times, &pair))? {
                     Judged::Slower(ratio) => {
                         format!(
                             "; it is {} as good as its parent {}",
@@ -212,38 +223,24 @@ impl Search<'_> {
         Ok(Revision { name: revision.short().to_owned(), ..revision })
     }
 
-    /// Compares a commit with another in a run of its own, of so many times the usual rounds. For `far` see [`decided`].
-    fn judge(
-        &self,
-        times: u32,
-        base: &Revision,
-        commit: &Revision,
-        screen: Screen,
-        far: f64,
-    ) -> anyhow::Result<Judged> {
+    /// Compares both in a run of its own, of so many times the usual rounds.
+    fn judge(&self, times: u32, pair: &Pair<'_>) -> anyhow::Result<Judged> {
         let question = self.question;
-        let pair = [base.clone(), commit.clone()];
-        let commits = Commits::prepare(question.args, &mut self.clones.borrow_mut(), &pair)?;
-        let answer = question.answer_in(times, Some(&commits), screen)?;
+        let commits = [pair.base.clone(), pair.commit.clone()];
+        let commits = Commits::prepare(question.args, &mut self.clones.borrow_mut(), &commits)?;
+        let answer = question.answer_in(times, Some(&commits), pair.screen)?;
         if answer.code == ExitCode::from(INTERRUPTED) {
             return Ok(Judged::Interrupted);
         }
         let Some(found) = answer.found else {
             return Ok(Judged::Unclear("was not measured".to_owned()));
         };
-        Ok(judged(&found, question.args.threshold, far))
+        Ok(judged(&found, question.args.threshold, pair.far))
     }
 
     /// The same, for a commit whose base is known to work: if it cannot be built or started, it is passed over.
-    fn judge_next(
-        &self,
-        times: u32,
-        base: &Revision,
-        commit: &Revision,
-        screen: Screen,
-        far: f64,
-    ) -> anyhow::Result<Judged> {
-        self.judge(times, base, commit, screen, far).or_else(|error| {
+    fn judge_next(&self, times: u32, pair: &Pair<'_>) -> anyhow::Result<Judged> {
+        self.judge(times, pair).or_else(|error| {
             let interrupted = matches!(error.downcast_ref(), Some(Trouble::Interrupted));
             // Another commit needs the machine, too.
             let machine_gone = error.downcast_ref::<MachineError>().is_some_and(|error| error.gone);
