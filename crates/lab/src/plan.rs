@@ -26,7 +26,7 @@ use crate::climb;
 use crate::condition::Condition;
 use crate::experiment::grid::{self, Axis, Excluded, Request};
 use crate::experiment::{Experiment, Figure, Form};
-use crate::observation::{Scenario, Trial};
+use crate::observation::{LONGEST_TRIAL_S, Scenario, Timing, Trial};
 use crate::search::Search;
 pub use crate::setup::{Base, Setup};
 
@@ -260,6 +260,20 @@ impl Plan {
         let round = planned.rounds;
         planned.setup.rounds = round.saturating_add(1);
         push_round(&mut self.trials, round, planned, scenarios.iter().collect(), None, &mut rng);
+    }
+
+    /// Gives all trials another timing.
+    ///
+    /// # Errors
+    /// A trial cannot take so long.
+    pub fn retime(&mut self, timing: Timing) -> Result<(), String> {
+        let times = [timing.warmup_s, timing.measure_s, timing.timeout_s];
+        if let Some(time) = times.into_iter().find(|time| !(0.0..=LONGEST_TRIAL_S).contains(time)) {
+            return Err(format!("{time} seconds is not a time that a trial can take"));
+        }
+        self.experiments.iter_mut().for_each(|planned| planned.setup.timing = timing);
+        self.trials.iter_mut().for_each(|trial| trial.timing = timing);
+        Ok(())
     }
 
     /// The same plan with as many rounds as fit into `budget_s` seconds, but at least one round of each experiment.

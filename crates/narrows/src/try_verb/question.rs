@@ -102,18 +102,13 @@ impl Args {
     pub(super) fn grown(&self, catalog: &Catalog, arms: &Arms, learnt: Learnt) -> anyhow::Result<Plan> {
         let half = learnt.paces.iter().map(|pace| pace.per_s / 2.0).reduce(f64::min);
         let rate = self.command.traffic().rate.map(|(from, _)| from).or(half);
-        let usual = Tempo { rate, timing: self.timing() };
-        let round = self
-            .plan(catalog, arms, learnt.ask.clone(), usual)?
-            .trials
-            .iter()
-            .filter(|t| t.round == 0)
-            .count();
+        let mut plan = self.plan(catalog, arms, learnt.ask, Tempo { rate, timing: self.timing() })?;
+        let round = plan.trials.iter().filter(|trial| trial.round == 0).count();
         let timing = self.timing_for(&learnt.paces, round);
+        plan.retime(timing).map_err(Usage)?;
         if let Some(rate) = rate.filter(|_| self.slo.is_none()) {
             self.check_answers(arms.workload, rate, Duration::from_secs_f64(timing.measure_s))?;
         }
-        let mut plan = self.plan(catalog, arms, learnt.ask, Tempo { rate, timing })?;
         plan.starts = learnt.starts;
         match (self.rounds, self.budget) {
             (Some(_), _) => {}
