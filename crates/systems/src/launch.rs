@@ -63,8 +63,10 @@ impl Launch<'_> {
         let start = match &self.manifest.program {
             Program::Started(start) => start,
             Program::Attached(attached) => {
-                let theirs = Theirs::find(attached)
-                    .map_err(|why| wrong(format!("{why}; start it with: {}", attached.get)))?;
+                let theirs = Theirs::find(attached).map_err(|why| match attached.get.as_str() {
+                    "" => wrong(why),
+                    get => wrong(format!("{why}; start it with: {get}")),
+                })?;
                 return Ok(Running::new(self, Held::Theirs(theirs), Tail::new(KEPT), None, None));
             }
         };
@@ -89,9 +91,7 @@ impl Launch<'_> {
         }
         let mut group = Group::spawn(command, self.cores).map_err(|e| {
             let dir = start.dir.display();
-            wrong(format!(
-                "cannot start `{program}` in {dir}: {e}; check start.command and whether it is installed"
-            ))
+            wrong(format!("cannot start `{program}` in {dir}: {e}; {}", self.manifest.remedies.program))
         })?;
         let tail = Tail::new(KEPT);
         if let Some(stream) = group.child().stderr.take() {

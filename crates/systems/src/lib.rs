@@ -67,7 +67,7 @@ pub use knob::{Knob, Point, Value};
 pub use launch::Launch;
 pub use listening::Listening;
 pub use machine::{Environment, Limit, Placement, raise_file_limit};
-pub use manifest::{Draft, Manifest};
+pub use manifest::{Draft, Manifest, Remedies};
 pub use output::said;
 pub use parcel::Parcel;
 pub use ports::{free_port, free_port_at, port_free};

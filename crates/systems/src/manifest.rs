@@ -4,6 +4,7 @@
 
 mod read;
 mod read_knobs;
+mod remedies;
 mod sent;
 mod variant;
 
@@ -25,6 +26,7 @@ use crate::work::tls;
 use crate::workload::{Role, Workload};
 
 pub use read::Draft;
+pub use remedies::Remedies;
 pub use variant::Variant;
 
 /// A checked manifest. Every field is as docs/contracts.md allows, also of one that was deserialised: what could not have been read
@@ -68,6 +70,9 @@ pub struct Manifest {
     pub variant: Option<Variant>,
     /// Its version, if whoever made it from values knows it. A build reports another one.
     pub version: Option<String>,
+    /// What can be done about a start that fails.
+    #[serde(default)]
+    pub remedies: Remedies,
 }
 
 /// Something that must be installed on the machine.
@@ -271,7 +276,7 @@ impl Manifest {
             }
             program if program.uses(ADDRESS) || program.listens_on_socket() => None,
             Program::Started(_) => {
-                Some(format!("it listens at {} only: use {{{ADDRESS}}} in start.command", Listening::USUAL))
+                Some(format!("it listens at {} only: {}", Listening::USUAL, self.remedies.address))
             }
         }
     }

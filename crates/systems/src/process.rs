@@ -23,7 +23,7 @@ pub use crate::group::Exit;
 use crate::group::{Ended, Group, Waited};
 use crate::launch::Launch;
 use crate::listening::Listening;
-use crate::manifest::Program;
+use crate::manifest::{Program, Remedies};
 use crate::output::{LONGEST_LINE, Line, Tail};
 use crate::sample::{self, Sampler, Whose};
 use crate::tcp;
@@ -52,6 +52,7 @@ pub struct Running {
     outside: bool,
     /// Whether it gets more time to be ready while it is busy.
     more_if_busy: bool,
+    remedies: Remedies,
     tell: fn(&str),
     /// Whether a command runs after it has stopped, which may end what it has started elsewhere.
     concluded: bool,
@@ -118,6 +119,7 @@ impl Running {
             finds_port: matches!(&manifest.program, Program::Started(start) if start.finds_port),
             outside: manifest.ready.outside,
             more_if_busy: manifest.ready.more_if_busy,
+            remedies: manifest.remedies.clone(),
             tell: launch.tell,
             concluded: matches!(&manifest.program, Program::Started(start) if start.hooks.conclude.is_some()),
             measured: None,

@@ -1,5 +1,6 @@
 //! Arms: commands with placeholders, or URLs, become systems; `--knob` becomes their knobs.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -9,12 +10,20 @@ use load::target::Url;
 use systems::input::{Source, suggestion};
 use systems::knob::Knob;
 use systems::manifest::Hooks;
-use systems::{Draft, InputError, Listening, Manifest, Point, Value, Workload, template};
+use systems::{Draft, InputError, Listening, Manifest, Point, Remedies, Value, Workload, template};
 
 use super::CommandArgs;
 use super::knobs::{TypedKnob, typed};
 use super::names::{self, plain, unique};
 use crate::common::{self, Usage};
+
+/// What can be done about a command that does not start.
+const OPTIONS: Remedies = Remedies {
+    time: Cow::Borrowed("--ready gives it more time"),
+    address: Cow::Borrowed("use {address} in the command"),
+    outside: Cow::Borrowed("--attach measures that process"),
+    program: Cow::Borrowed("is it installed, or is its path wrong?"),
+};
 
 /// The arms as they are typed.
 #[derive(Clone, Copy)]
@@ -256,6 +265,7 @@ fn draft(
         hooks,
         tls: names.contains("cert").then(|| args.tls.offered()),
         knobs: own,
+        remedies: OPTIONS,
         dir: dir.to_owned(),
         home: dir.to_owned(),
         ..Draft::default()

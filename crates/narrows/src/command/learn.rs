@@ -133,7 +133,7 @@ impl<'a> Points<'a> {
     fn tell(&self) {
         for (_, label, failure) in &self.failing {
             let said = said(&failure.output).map_or_else(String::new, |line| format!("; it said: {line}"));
-            let reason = reason(failure);
+            let reason = &failure.reason;
             common::say(format_args!(
                 "{label} fails, and the run goes on because other points do not: {reason}{said}"
             ));
@@ -207,21 +207,9 @@ fn check_listed(ask: &Ask, list: &Listed, looks: &[(String, Look)]) -> anyhow::R
     Ok(())
 }
 
-/// What went wrong, with options in place of a manifest's fields.
-fn reason(failure: &Failure) -> String {
-    const OPTIONS: [(&str, &str); 5] = [
-        ("; start it with: start it again", ""),
-        ("see ready.timeout_s", "--ready gives it more time"),
-        ("use {address} in start.command", "use {address} in the command"),
-        ("ready.outside = true measures that process", "--attach measures that process"),
-        ("check start.command and whether it is installed", "is it installed, or is its path wrong?"),
-    ];
-    OPTIONS.iter().fold(failure.reason.clone(), |text, (field, option)| text.replace(field, option))
-}
-
 /// Why an arm cannot be measured, with the end of its output.
 pub fn failed(label: &str, failure: &Failure) -> String {
-    let reason = reason(failure);
+    let reason = &failure.reason;
     let output = match failure.output.trim_end() {
         "" if matches!(failure.stage, Stage::Start | Stage::EqualWork) => String::new(),
         "" => "\nit printed nothing".to_owned(),

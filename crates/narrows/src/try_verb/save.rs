@@ -120,7 +120,8 @@ fn manifest(name: &str, system: &Manifest, tls: &TlsArgs) -> Table {
     let start = match &system.program {
         Program::Attached(attached) => {
             table.insert("attach".to_owned(), text(&attached.url));
-            table.insert("get".to_owned(), text(&attached.get));
+            // Who typed the URL knows how to start it.
+            table.insert("get".to_owned(), text("start it again"));
             return table;
         }
         Program::Started(start) => start,

@@ -24,8 +24,8 @@ pub(super) use raw::{
 };
 
 use super::{
-    ADDRESS, Answer, Attached, Build, DEBIAN, Hooks, Manifest, PLACEHOLDERS, Program, Ready, Start, USERS,
-    debian_name,
+    ADDRESS, Answer, Attached, Build, DEBIAN, Hooks, Manifest, PLACEHOLDERS, Program, Ready, Remedies, Start,
+    USERS, debian_name,
 };
 use crate::allotment;
 use crate::input::{self, InputError, Source, nearest};
@@ -58,12 +58,12 @@ pub(super) fn read(source: &Source, dir: &Path) -> Result<Vec<Manifest>, InputEr
 /// Checks the manifest of a system that has no file.
 pub(super) fn drafted(draft: Draft) -> Result<Manifest, InputError> {
     let (dir, home) = (draft.dir.clone(), draft.home.clone());
-    let version = draft.version.clone();
+    let (version, remedies) = (draft.version.clone(), draft.remedies.clone());
     let source = Source::new(draft.name.as_str(), "");
     let reader = Reader { source: &source };
     let raw = RawManifest::from(draft);
     reader.word(&raw.name, "system")?;
-    Ok(Manifest { version, ..reader.check(raw, &dir, &home)?.remove(0) })
+    Ok(Manifest { version, remedies, ..reader.check(raw, &dir, &home)?.remove(0) })
 }
 
 /// Checks a manifest that was made elsewhere. Returns what a file with the same content would have been read as.
@@ -79,6 +79,7 @@ pub(super) fn sent(manifest: &Manifest) -> Result<Manifest, InputError> {
     let name = raw.name.span();
     let mut read = reader.check(raw, &manifest.dir, &manifest.home)?.remove(0);
     read.version = manifest.version.clone();
+    read.remedies = manifest.remedies.clone();
     if let Some(variant) = &manifest.variant {
         read.name = format!("{}@{}", read.name, variant.name);
         read.variant = Some(reader.sent_variant(variant)?);
@@ -136,6 +137,7 @@ impl Reader<'_> {
             home: home.to_owned(),
             variant: None,
             version: None,
+            remedies: Remedies::default(),
         };
         self.debians(&name, &plain)?;
         self.with_variants(plain, raw.variants)

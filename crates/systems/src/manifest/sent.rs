@@ -31,7 +31,7 @@ mod tests {
     use tls::{Dialing, Identity, Trust};
 
     use super::*;
-    use crate::manifest::Draft;
+    use crate::manifest::{Draft, Remedies};
     use crate::workload::Workload;
     use crate::{Catalog, Source};
 
@@ -65,6 +65,7 @@ mod tests {
             ready_timeout_s: Some(3),
             tls: Some(dialing(None)),
             outside: true,
+            remedies: Remedies { time: "wait".into(), ..Remedies::default() },
             dir: PathBuf::from("/a"),
             home: PathBuf::from("/b"),
             ..Draft::default()

@@ -13,7 +13,6 @@ use crate::attach::Theirs;
 use crate::contact::{Access, Contact};
 use crate::error::{Stage, SystemError};
 use crate::listening::Listening;
-use crate::manifest::ADDRESS;
 use crate::ports::{self, Holder};
 use crate::proc;
 use crate::ready;
@@ -27,8 +26,6 @@ const BUILDING: Duration = Duration::from_secs(300);
 const GLANCE: Duration = Duration::from_secs(2);
 /// A program that uses less than this part of a core is idle.
 const IDLE: u32 = 50;
-/// How another process can be measured.
-const OUTSIDE: &str = "ready.outside = true measures that process";
 /// How long the ports of a server that chooses them, and the addresses of its port, must stay the same.
 const SETTLED: Duration = Duration::from_millis(100);
 
@@ -82,9 +79,10 @@ impl Running {
             }
             (Some(Holder::Stranger), Some(at)) => {
                 let reason = format!(
-                    "port {} is served by {}, which does not descend from the program that was started; {OUTSIDE}",
+                    "port {} is served by {}, which does not descend from the program that was started; {}",
                     at.port(),
-                    ports::owner(at)
+                    ports::owner(at),
+                    self.remedies.outside
                 );
                 Err(self.wrong(Stage::Ready, &reason))
             }
@@ -99,13 +97,14 @@ impl Running {
             self.http.as_ref().map_or("no connection".to_owned(), |path| format!("no 200 to GET {path}"));
         let at: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         let elsewhere = match self.elsewhere(addresses) {
-            Some(other) => format!("; it listens at {other}: use {{{ADDRESS}}} in start.command"),
+            Some(other) => format!("; it listens at {other}: {}", self.remedies.address),
             None => String::new(),
         };
         let daemons = self.daemons();
         format!(
-            "not ready in time: {what} on {}: {last}{elsewhere}{daemons}; see ready.timeout_s",
-            at.join(" or ")
+            "not ready in time: {what} on {}: {last}{elsewhere}{daemons}; {}",
+            at.join(" or "),
+            self.remedies.time
         )
     }
 
@@ -175,9 +174,10 @@ impl Running {
         let addresses = self.listening.as_ref().map(Listening::addresses).unwrap_or_default();
         match addresses.into_iter().find(|at| !ports::listeners(*at).is_empty()) {
             Some(at) => format!(
-                ": port {} is served by {}, which does not descend from it; {OUTSIDE}",
+                ": port {} is served by {}, which does not descend from it; {}",
                 at.port(),
-                ports::owner(at)
+                ports::owner(at),
+                self.remedies.outside
             ),
             None => " and left nothing in the background: it must run as long as it serves".to_owned(),
         }
@@ -218,8 +218,8 @@ impl Running {
             None if ready => Ok(()),
             None => {
                 let path = path.display();
-                let reason =
-                    format!("not ready in time: no connection on {path}: {last}; see ready.timeout_s");
+                let remedy = &self.remedies.time;
+                let reason = format!("not ready in time: no connection on {path}: {last}; {remedy}");
                 Err(self.wrong(Stage::Ready, &reason))
             }
         }
@@ -245,8 +245,8 @@ impl Running {
         match (ports.next(), ports.next()) {
             (Some(port), None) => Ok(*port),
             (None, _) => {
-                let daemons = self.daemons();
-                let reason = format!("its processes listen on no TCP port{daemons}; see ready.timeout_s");
+                let (daemons, remedy) = (self.daemons(), &self.remedies.time);
+                let reason = format!("its processes listen on no TCP port{daemons}; {remedy}");
                 Err(self.wrong(Stage::Ready, &reason))
             }
             (Some(_), Some(_)) => {

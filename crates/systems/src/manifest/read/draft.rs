@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use toml::{Spanned, Value as Toml};
 
-use super::super::Hooks;
+use super::super::{Hooks, Remedies};
 use super::raw::{RawBuild, RawCommand, RawKnob, RawManifest, RawReady, RawStart};
 use crate::knob::{Knob, Value};
 use crate::listening::Listening;
@@ -48,6 +48,8 @@ pub struct Draft {
     pub knobs: BTreeMap<String, Knob>,
     /// Its version, if it is known before it runs.
     pub version: Option<String>,
+    /// What can be done about a start that fails.
+    pub remedies: Remedies,
     /// The absolute path of the folder in which its commands run.
     pub dir: PathBuf,
     /// The absolute path of the folder under which it is built.
@@ -101,7 +103,7 @@ impl From<Draft> for RawManifest {
                 prepare: hook(draft.hooks.prepare),
                 conclude: hook(draft.hooks.conclude),
             }),
-            get: attached.then(|| spanned("start it again".to_owned())),
+            get: attached.then(|| spanned(String::new())),
             attach: draft.attach.map(spanned),
             at: draft.at,
             tls: None,
