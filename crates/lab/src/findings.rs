@@ -167,13 +167,26 @@ pub fn comparisons_asked(planned: &Planned) -> usize {
     asked::asked(planned).len()
 }
 
-/// Computes the findings of a plan's observations, complete or not. The crate `published` adds `beside` later.
+/// Computes the findings of a plan's observations, complete or not, without published tables.
 pub fn findings(plan: &Plan, observations: &[Observation]) -> Findings {
+    findings_beside(plan, observations, |_| Vec::new())
+}
+
+/// The same with published tables: `beside` compares the rest of an experiment's findings with them.
+pub fn findings_beside(
+    plan: &Plan,
+    observations: &[Observation],
+    beside: impl Fn(&ExperimentFindings) -> Vec<Beside>,
+) -> Findings {
     let mut compared = compared(plan, observations);
     compared.iter_mut().for_each(Compared::conclude);
     level::share(&mut compared);
     let gates = conditions::gates(plan, &compared);
-    Findings { experiments: compared.into_iter().map(|compared| compared.findings(plan)).collect(), gates }
+    let found = |compared: Compared| {
+        let found = compared.findings(plan);
+        ExperimentFindings { beside: beside(&found), ..found }
+    };
+    Findings { experiments: compared.into_iter().map(found).collect(), gates }
 }
 
 /// Which experiments of the plan more rounds may decide: those that a condition limits until it is decided, and the others until

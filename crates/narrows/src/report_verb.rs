@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use lab::findings::{Findings, findings};
+use lab::findings::{Findings, findings_beside};
 use lab::observation::{Measurement, Observation, Outcome, Scenario};
 use lab::store::{RunHeader, RunId, Store};
 use report::{Interval, Judgement};
@@ -98,8 +98,7 @@ impl Saved {
     /// Reads a run and computes its findings.
     pub fn read(store: &Store, id: RunId) -> anyhow::Result<Self> {
         let (observations, header) = (store.observations(id)?, store.header(id)?);
-        let mut found = findings(&header.plan, &observations);
-        published::beside(&mut found);
+        let found = findings_beside(&header.plan, &observations, published::beside);
         Ok(Self { id, header, observations, found })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::bail;
-use lab::findings::{Findings, findings};
+use lab::findings::{Findings, findings_beside};
 use lab::observation::{Observation, Outcome, Scenario};
 use lab::plan::Plan;
 use lab::session::{self, Away, Executor, Without};
@@ -233,8 +233,7 @@ impl Run {
             },
         };
         let plan = &header.plan;
-        let mut found = findings(plan, &observations);
-        published::beside(&mut found);
+        let found = findings_beside(plan, &observations, published::beside);
         self.print(&found, &header, screen)?;
         let kept =
             || format!("{} of {} trials are kept: {}", observations.len(), plan.trials.len(), self.remedy());

@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 
 use super::{PublishedTable, Rows};
 use lab::findings::{
-    self, Beside, BestOf, Cell, Column, Difference, Estimate, ExperimentFindings, Findings, Range, Shape,
-    ShapeFigures, Unit, column,
+    self, Beside, BestOf, Cell, Column, Difference, Estimate, ExperimentFindings, Range, Shape, ShapeFigures,
+    Unit, column,
 };
 use pairs::{Matching, Pair, may_stand, stands_for};
 use today::{Today, all, within};
@@ -27,12 +27,10 @@ const FLAT: f64 = 1.05;
 /// Two factors have the same size if neither is more than this many times the other.
 const SAME_SIZE: f64 = 1.5;
 
-/// Adds the published tables of each experiment to its findings, unless a table is of another workload or the
-/// experiment shows another figure.
-pub fn beside(found: &mut Findings) {
-    for e in &mut found.experiments {
-        e.beside = e.published.iter().filter_map(|name| table_beside(name, e)).collect();
-    }
+/// The published tables of an experiment beside its findings, without those of another workload. None if the experiment shows
+/// another figure.
+pub fn beside(found: &ExperimentFindings) -> Vec<Beside> {
+    found.published.iter().filter_map(|name| table_beside(name, found)).collect()
 }
 
 fn table_beside(name: &str, found: &ExperimentFindings) -> Option<Beside> {

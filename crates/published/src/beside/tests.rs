@@ -8,7 +8,7 @@ use systems::{Catalog, Point, Source, Value, Workload, is_reference};
 use super::*;
 use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{Experiment, Form, TABLES, list};
-use lab::findings::{BestValues, ChangedOrder, OrderOfTwo, Placed, Presence, findings};
+use lab::findings::{BestValues, ChangedOrder, OrderOfTwo, Placed, Presence, findings_beside};
 use lab::observation::{Latency, Measurement, Observation, Outcome, Trial, projection};
 use lab::plan::plan;
 
@@ -116,9 +116,7 @@ fn ran(text: &str, rounds: u32, outcome: impl Fn(&Trial) -> Measurement) -> Expe
             }
         })
         .collect();
-    let mut found = findings(&plan, &observations);
-    beside(&mut found);
-    found.experiments.remove(0)
+    findings_beside(&plan, &observations, beside).experiments.remove(0)
 }
 
 fn word(trial: &Trial, knob: &str) -> String {
