@@ -215,9 +215,24 @@ impl Store {
         seen.and_then(|seen| released.map(|()| seen))
     }
 
+    /// Switches to a WAL. SQLite does not wait for others that switch at the same time, because two that wait for each other would
+    /// wait for ever; it says at once that the file is busy.
+    fn write_ahead(&self) -> Result<(), StoreError> {
+        let began = std::time::Instant::now();
+        loop {
+            let switched = self.connection.pragma_update(None, "journal_mode", "WAL");
+            let busy = switched.as_ref().err().and_then(rusqlite::Error::sqlite_error_code)
+                == Some(rusqlite::ErrorCode::DatabaseBusy);
+            if !busy || began.elapsed() >= PATIENCE {
+                return Ok(switched?);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     fn prepare(&self) -> Result<(), StoreError> {
         let current = self.version()? == Some(SCHEMA);
-        self.connection.pragma_update(None, "journal_mode", "WAL")?;
+        self.write_ahead()?;
         self.connection.pragma_update(None, "synchronous", "NORMAL")?;
         if !current {
             // Look again under the write lock, because two processes may have found the same old or empty file.
