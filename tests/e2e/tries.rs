@@ -397,8 +397,10 @@ fn runs_of_commands_are_saved_in_the_users_folder() {
     shows("narrows run");
     home.run(["try", &server].into_iter().chain(SHORT)).code(0);
     shows("narrows try");
-    // The base is no scenario of its own here, so both runs are found and nothing is compared.
-    home.run(["compare", "previous", "last"]).code(1).says(&["previous and last have no scenario in common"]);
+    // Nothing ran beside the base, so both runs are found and nothing is compared.
+    home.run(["compare", "previous", "last"])
+        .code(1)
+        .says(&["previous and last measured one server each, and none beside it"]);
     home.run(["try", &server, "--store", "my.db"].into_iter().chain(SHORT)).code(0);
     assert!(home.path("my.db").exists() && home.path("my.html").exists());
 
