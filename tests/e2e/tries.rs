@@ -264,6 +264,10 @@ fn every_mistake_names_its_arm_and_leaves_nothing() {
         (vec!["A=1 b"], vec!["--env NAME=VALUE"]),
         (vec![&server, "-H", "a b: c"], vec!["not a token"]),
         (vec![&server, "--rate", "0.3"], vec!["--rate is a whole number"]),
+        (
+            vec![&server, "--figure", "rate", "--rate", "200"],
+            vec!["--rate says how many requests arrive", "the same for every arm", "leave --rate out"],
+        ),
         (vec!["s {prot}"], vec!["nothing gives {prot} a value", "did you mean `port`?"]),
         (vec![&server, "--knob", "w=1,2"], vec!["no command contains {w}", "--env NAME={w}"]),
         (vec![&server, "--knob", "cores=1000"], vec!["cores"]),

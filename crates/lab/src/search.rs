@@ -1,8 +1,8 @@
 //! The search for the best setting: "what should I set?" A search is one more way to say which trials come next.
 //!
 //! [`Search::next`] says the next rounds, in which some settings race, and the default with them. `rounds` adds them to the plan.
-//! What a race shows is biased, because it chose what to try again. So a search always ends with fresh rounds of a fixed number, in which the winner is compared with
-//! the default. The findings judge those rounds alone, as every other comparison is judged.
+//! What a race shows is biased, because it chose what to try again. So a search always ends with fresh rounds of a fixed number, in
+//! which the winner is compared with the default. The findings judge those rounds alone, as every other comparison is judged.
 //!
 //! Pure: the next rounds follow from the setup and the observations, so that a search can be resumed.
 

@@ -258,19 +258,15 @@ impl Store {
         Ok(Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?)
     }
 
-    /// How a query names a column. Stores of schemas that did not have it yet are read as they are.
-    fn column(&self, name: &'static str, since: i64) -> Result<&'static str, StoreError> {
-        Ok(if self.version()?.is_some_and(|version| version < since) { "NULL" } else { name })
-    }
-
     /// How a query names the checksum of a row.
     fn sum(&self) -> Result<&'static str, StoreError> {
-        self.column("sum", 2)
+        Ok(column(self.version()?, "sum", 2))
     }
 
     /// How a query names the columns that [`RunRow::read`] takes.
     fn columns(&self) -> Result<String, StoreError> {
-        Ok(RunRow::columns(self.sum()?, self.column("question", 3)?))
+        let version = self.version()?;
+        Ok(RunRow::columns(column(version, "sum", 2), column(version, "question", 3)))
     }
 
     /// Saves a new run and returns its number.
@@ -506,6 +502,11 @@ fn observed(run: RunId, trial: u32, json: &str) -> Result<Observation, StoreErro
         measured.check_sizes().map_err(|why| damaged(what(), why))?;
     }
     Ok(seen)
+}
+
+/// How a query names a column. Stores of schemas that did not have it yet are read as they are.
+fn column(version: Option<i64>, name: &'static str, since: i64) -> &'static str {
+    if version.is_some_and(|version| version < since) { "NULL" } else { name }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use report::{Case, Grade};
 use serde::{Deserialize, Serialize};
 use systems::Workload;
 
-use crate::common;
+use crate::common::{self, Usage};
 
 /// The exit code if a condition is met, or if a scenario cannot be judged.
 const FAILED: u8 = 3;
@@ -107,6 +107,14 @@ impl FigureChoice {
             other => Limited::Figure(other.figure(Workload::Requests)),
         }
     }
+}
+
+/// Why a rate decides nothing where `--rate` says how many requests arrive.
+pub fn offered(rate: &str, everywhere: &str) -> Usage {
+    Usage(format!(
+        "--rate says how many requests arrive, so {rate} would be the same {everywhere}: leave --rate out, or choose --figure p99 \
+         or cpu"
+    ))
 }
 
 /// Something that is measured: an example of it, and the names of its units with their sizes in the first one.

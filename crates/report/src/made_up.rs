@@ -79,12 +79,7 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
     let trial = |(at, (round, scenario)): (usize, (u32, &Scenario))| Trial {
         index: at as u32,
         round,
-        scenario: scenario.clone(),
-        timing: TIMING,
-        objective: None,
-        ask: None,
-        twin: false,
-        counted: false,
+        ..Trial::alone(scenario.clone(), TIMING)
     };
     let trials = rounds.enumerate().map(trial).collect();
     let setup = Setup { rounds: 4, ..setup(Workload::Clients, knobs) };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use wire::http::{
     BodyLength, CONTINUE, Connection, HttpEvent, Limits, Method, RequestDecoder, RequestHead, Version,
-    encode_response_head,
+    encode_response_end, encode_response_head,
 };
 
 use crate::limits::{HEAD, UNSENT};
@@ -81,7 +81,7 @@ struct QueuedAnswer {
     due: Instant,
     bytes: Vec<u8>,
     /// What follows the bytes, piece by piece.
-    stream: Option<Playing>,
+    stream: Option<Box<Playing>>,
 }
 
 /// A stream that has begun.
@@ -108,10 +108,10 @@ impl Playing {
                 return false;
             }
             let piece = self.script.piece(self.next);
-            match (self.chunked, piece.is_empty()) {
-                (true, false) => put_chunk(out, &piece),
-                (true, true) => {}
-                (false, _) => out.extend_from_slice(piece.as_bytes()),
+            if self.chunked {
+                put_chunk(out, &piece);
+            } else {
+                out.extend_from_slice(piece.as_bytes());
             }
             self.next += 1;
         }
@@ -226,7 +226,7 @@ impl Dialogue {
         let bytes = request.head(script.content_type(), connection, None);
         self.waiting += bytes.len();
         let playing = Playing { script, began: now, answer, next: 0, chunked };
-        let stream = (!request.head_only).then_some(playing);
+        let stream = (!request.head_only).then(|| Box::new(playing));
         self.answers.push_back(QueuedAnswer { due: now, bytes, stream });
     }
 
@@ -348,17 +348,7 @@ impl PendingRequest {
         if length.is_none() && self.version == Version::Http11 {
             head.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
         }
-        head.extend_from_slice(match connection {
-            Connection::Implied => b"",
-            Connection::KeepAlive => b"Connection: keep-alive\r\n",
-            Connection::Close => b"Connection: close\r\n",
-        });
-        if let Some(id) = &self.id {
-            head.extend_from_slice(format!("{ID}: ").as_bytes());
-            head.extend_from_slice(id);
-            head.extend_from_slice(b"\r\n");
-        }
-        head.extend_from_slice(b"\r\n");
+        encode_response_end(&mut head, connection, self.id.as_deref().map(|id| (ID, id)));
         head
     }
 

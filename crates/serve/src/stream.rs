@@ -6,7 +6,7 @@
 //! (<https://platform.openai.com/docs/api-reference/chat-streaming>); the field `model` of the request has the times there, as
 //! `narrows?events=20&gap=10ms`, because a gateway keeps it and may not keep a query.
 
-use std::fmt::Write;
+use std::io::Write;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -177,7 +177,7 @@ impl Script {
         self.first.saturating_add(self.gap.saturating_mul(of_data)).saturating_add(stall)
     }
 
-    /// The bytes of a piece of a stream, from 0.
+    /// The bytes of a piece of a stream, from 0. None is empty.
     pub(crate) fn piece(&self, piece: u32) -> String {
         match &self.form {
             Form::Events => format!("id: {}\ndata: {}\n\n", piece + 1, self.data()),
@@ -242,14 +242,10 @@ impl Script {
     }
 }
 
-/// Appends data as a chunk (RFC 9112, section 7.1).
+/// Appends data as a chunk (RFC 9112, section 7.1). An empty one would end the body.
 pub(crate) fn put_chunk(out: &mut Vec<u8>, data: &str) {
-    let mut size = String::new();
-    // Cannot fail: a string takes everything.
-    let _ = write!(size, "{:x}\r\n", data.len());
-    out.extend_from_slice(size.as_bytes());
-    out.extend_from_slice(data.as_bytes());
-    out.extend_from_slice(b"\r\n");
+    // Cannot fail: a vector takes everything.
+    let _ = write!(out, "{:x}\r\n{data}\r\n", data.len());
 }
 
 /// `50us`, `10ms` or `2s`.

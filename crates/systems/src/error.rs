@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The stage at which a system failed. Stored failures use these words.
+/// The stage at which a system failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// Building it, or asking for its version.
@@ -15,21 +15,14 @@ pub enum Stage {
     System,
 }
 
-impl Stage {
-    /// The word used in observations and reports.
-    pub fn name(self) -> &'static str {
-        match self {
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Self::Build => "build",
             Self::Start => "start",
             Self::Ready => "ready",
             Self::System => "system",
-        }
-    }
-}
-
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        })
     }
 }
 

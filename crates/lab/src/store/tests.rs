@@ -41,16 +41,7 @@ fn header(trials: u32) -> RunHeader {
     };
     let planned = Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None };
     let scenario = Scenario::new("e", "s", workload, Default::default()).unwrap();
-    let trial = |index| Trial {
-        index,
-        round: index,
-        scenario: scenario.clone(),
-        timing,
-        objective: None,
-        ask: None,
-        twin: false,
-        counted: false,
-    };
+    let trial = |index| Trial { index, round: index, ..Trial::alone(scenario.clone(), timing) };
     let trials = (0..trials).map(trial).collect();
     RunHeader {
         started_unix_s: 1.5,

@@ -139,16 +139,7 @@ mod tests {
     fn a_round_counts_when_all_of_its_trials_have_ended() {
         let scenario = Scenario::new("e", "s", Workload::Requests, Point::new()).expect("the defaults");
         let timing = Timing { warmup_s: 0.0, measure_s: 1.0, timeout_s: 1.0 };
-        let trial = |index| Trial {
-            index,
-            round: index / 2,
-            scenario: scenario.clone(),
-            timing,
-            objective: None,
-            ask: None,
-            twin: false,
-            counted: false,
-        };
+        let trial = |index| Trial { index, round: index / 2, ..Trial::alone(scenario.clone(), timing) };
         let planned: Vec<Trial> = (0..6).map(trial).collect();
         for (done, whole) in [
             (&[][..], 0),

@@ -80,10 +80,9 @@ impl Args {
             false if self.slo.is_some() => {
                 wrong("--slo is the objective of max-rate: add max-rate to --figure, or leave --slo out")
             }
-            false if asked.contains(&FigureChoice::Rate) && self.command.traffic().rate.is_some() => wrong(
-                "--rate says how many requests arrive, so rate would be the same for every arm: leave --rate out, or choose \
-                 --figure p99 or cpu",
-            ),
+            false if asked.contains(&FigureChoice::Rate) && self.command.traffic().rate.is_some() => {
+                Err(condition::offered("rate", "for every arm"))
+            }
             true if workload != Workload::Requests => wrong("max-rate is a rate of requests, not of frames"),
             true if self.command.traffic().rate.is_some() => {
                 wrong("--slo searches the rate in each trial: leave --rate out")

@@ -19,7 +19,7 @@ use super::{Args, Limits};
 use crate::command::pace::{self, Chosen, Tempo, WARMUP, WINDOW};
 use crate::command::{self, learn};
 use crate::common::{self, Usage};
-use crate::condition::FigureChoice;
+use crate::condition::{self, FigureChoice};
 
 /// A checked question.
 pub struct Question<'a> {
@@ -112,11 +112,7 @@ impl Args {
             )));
         }
         if let (Some(rate), true) = (rate, target.rate().is_some()) {
-            bail!(Usage(format!(
-                "--rate says how many requests arrive, so {} would be the same at every setting: leave --rate out, or choose \
-                 --figure p99 or cpu",
-                rate.name()
-            )));
+            bail!(condition::offered(rate.name(), "at every setting"));
         }
         Ok(figures)
     }

@@ -190,6 +190,13 @@ pub fn encode_response_head(
         put_decimal(out, length);
         out.extend_from_slice(b"\r\n");
     }
+    encode_response_end(out, connection, extra);
+}
+
+/// Appends the end of a response's head: what it says about its connection, one extra header, and the empty line.
+///
+/// An illegal extra header is left out.
+pub fn encode_response_end(out: &mut Vec<u8>, connection: Connection, extra: Option<(&str, &[u8])>) {
     match connection {
         Connection::Implied => {}
         Connection::KeepAlive => out.extend_from_slice(b"Connection: keep-alive\r\n"),

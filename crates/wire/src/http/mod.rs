@@ -19,7 +19,10 @@ mod head;
 mod request;
 mod response;
 
-pub use encode::{CONTINUE, Connection, EncodeError, RequestLine, encode_response, encode_response_head};
+pub use encode::{
+    CONTINUE, Connection, EncodeError, RequestLine, encode_response, encode_response_end,
+    encode_response_head,
+};
 pub use request::{RequestDecoder, RequestHead};
 pub use response::{ResponseDecoder, ResponseHead};
 
