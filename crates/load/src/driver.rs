@@ -9,6 +9,7 @@
 
 mod account;
 mod events;
+mod exchanges;
 mod lanes;
 mod phases;
 mod share;
@@ -23,10 +24,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::pacer::Pacer;
-use crate::protocol::{Next, Protocol, Reply};
+use crate::protocol::{Next, Outcomes, Protocol};
 use crate::tally::{Named, Tally};
 use crate::times::histogram;
-use lanes::{Lanes, Stamp};
+use exchanges::Exchange;
+use lanes::Lanes;
 use phases::Gate;
 pub(crate) use share::Share;
 
@@ -97,7 +99,7 @@ pub(crate) struct Driver<'a, P: Protocol> {
     idle: VecDeque<usize>,
     /// Lanes that wait to reconnect, and until when. In order of time, because all wait equally long.
     retries: VecDeque<(Time, usize)>,
-    replies: Vec<Reply>,
+    outcomes: Outcomes,
     /// The first bytes that a failing exchange received, while it is being counted.
     heard: Seen,
     tally: Tally,
@@ -123,7 +125,7 @@ pub(crate) struct Driver<'a, P: Protocol> {
     tenth: usize,
     /// When the next one begins, if there is one.
     tenth_ends: Time,
-    /// Whether an answer has ever arrived in more than one piece.
+    /// Whether an exchange has ever ended with something else than one piece: answers in parts, interim answers.
     in_parts: bool,
     /// Whether the user has ended the drive.
     interrupted: bool,
@@ -225,7 +227,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             waiting: VecDeque::new(),
             idle: VecDeque::new(),
             retries: VecDeque::new(),
-            replies: Vec::new(),
+            outcomes: Outcomes::default(),
             heard: Seen::Nothing,
             tally: Tally {
                 backend: io.backend(),
@@ -261,35 +263,63 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
     }
 
-    /// Closed loop: a caller has its answer and wants to send again at once.
-    fn caller_returns(&mut self) {
+    /// Closed loop: this many callers have their answers and want to send again at once.
+    fn callers_return(&mut self, count: usize) {
         if !self.is_open() {
-            self.waiting.push_back(self.now);
+            (0..count).for_each(|_| self.waiting.push_back(self.now));
         }
     }
 
     /// Begins as many waiting exchanges as this lane can carry.
-    #[inline]
     fn fill(&mut self, io: &mut Io, index: usize) {
+        self.fill_with(io, index, 0);
+    }
+
+    /// Begins as many exchanges as this lane can carry: of those that wait, then, in a closed loop, of the `returning` callers
+    /// whose exchanges have just ended. If nobody waits, they need not queue.
+    #[inline(never)]
+    fn fill_with(&mut self, io: &mut Io, index: usize, mut returning: usize) {
         let open_loop = self.is_open();
         let lane = &mut self.lanes[index];
         let resting = lane.retry_at.is_some_and(|retry_at| retry_at > self.now);
+        // What waits on this lane begins first.
+        lane.begin(&mut self.protocol);
+        let waits = lane.exchanges.waiting() > 0;
+        let mut session = lane.session.as_mut().filter(|_| lane.ready && !waits);
         let mut begun = 0;
         // In an open loop the pacer already decided when the exchange arrived.
-        while !resting && lane.has_room() && (open_loop || self.gate.admits(self.now, self.begun)) {
-            let Some(intended) = self.waiting.pop_front() else { break };
+        while !resting
+            && lane.exchanges.len() < lane.room
+            && (open_loop || self.gate.admits(self.now, self.begun))
+        {
+            let intended = if !self.waiting.is_empty() {
+                let Some(since) = self.waiting.pop_front() else { break };
+                since
+            } else if returning > 0 && !open_loop {
+                returning -= 1;
+                self.now
+            } else {
+                break;
+            };
             let request = self.protocol.pick();
-            lane.stamps.push(Stamp { intended, sent: self.now, request });
-            let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
-            self.protocol.begin(state, request);
+            let exchange = Exchange { intended, sent: self.now, request };
+            match &mut session {
+                Some(session) => {
+                    lane.exchanges.push_begun(exchange);
+                    self.protocol.begin(session, request);
+                }
+                None => lane.exchanges.push(exchange),
+            }
             self.begun += u64::from(!open_loop);
             begun += 1;
         }
         self.open += begun;
-        let carries = !lane.stamps.is_empty();
+        let carries = !lane.exchanges.is_empty();
         self.attempted(begun);
         if open_loop {
             self.rest(index);
+        } else if returning > 0 {
+            self.callers_return(returning);
         }
         if carries {
             self.pump(io, index);
@@ -310,9 +340,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
         let closing = self.gate.is_over(self.now);
         let lane = &mut self.lanes[index];
         let Some(conn) = lane.conn else { return self.connect(io, index) };
-        let Some(state) = lane.state.as_mut().filter(|_| lane.connected) else { return };
+        let Some(session) = &mut lane.session else { return };
         while !lane.sending {
-            match self.protocol.next(state, closing) {
+            match self.protocol.next(session, closing) {
                 Next::Send(payload) => {
                     if self.window {
                         self.tally.bytes_sent += payload.len() as u64;
@@ -331,7 +361,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
 
     fn connect(&mut self, io: &mut Io, index: usize) {
         let carries = match self.protocol.is_one_exchange() {
-            _ if P::SAYS_ENDS => Carries::Addresses,
+            _ if self.protocol.asks_for_ends() => Carries::Addresses,
             true => Carries::OneExchange,
             false => Carries::Anything,
         };
@@ -344,28 +374,24 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
     }
 
-    /// Closes a connection that is of no more use. Its open exchanges fail with `fault`, except those that the peer has not
-    /// processed: they begin anew.
+    /// Closes a connection that is of no more use. Its exchanges under way fail with `fault`; those that wait begin on the next
+    /// one.
     fn give_up(&mut self, io: &mut Io, index: usize, fault: Fault, retry_later: bool) {
         let lane = &mut self.lanes[index];
-        let number = lane.stamps.first();
+        let oldest = lane.exchanges.first();
         // A connection that carried no exchange fails them all, so that nothing begins anew for ever.
-        let limit = match &lane.state {
-            Some(state) if number > 0 => self.protocol.limit(state),
-            _ => u64::MAX,
-        };
-        // One loss fails all of them. Each gets the same number: the oldest one.
-        while self.lanes[index].stamps.first() < limit
-            && let Some(stamp) = self.lanes[index].stamps.pop()
+        let left = if lane.answered { lane.exchanges.waiting() } else { 0 };
+        // One loss fails all of them. Each gets the same id: the oldest one.
+        while self.lanes[index].exchanges.len() > left
+            && let Some(exchange) = self.lanes[index].exchanges.pop()
         {
             self.open -= 1;
-            self.lost(fault, &stamp, (index, number));
-            self.caller_returns();
+            self.lost(fault, &exchange, (index, oldest));
+            self.callers_return(1);
         }
         if let Some(conn) = self.lanes.detach(index) {
             io.close(conn);
         }
-        self.begin_anew(index);
         if retry_later {
             let retry_at = self.now + RETRY;
             self.lanes[index].retry_at = Some(retry_at);
@@ -373,15 +399,6 @@ impl<'a, P: Protocol> Driver<'a, P> {
         } else {
             self.lanes[index].retry_at = None;
             self.fill(io, index);
-        }
-    }
-
-    /// Begins the exchanges that a lost connection has left, on the next one.
-    fn begin_anew(&mut self, index: usize) {
-        let lane = &mut self.lanes[index];
-        for stamp in lane.stamps.iter() {
-            let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
-            self.protocol.begin(state, stamp.request);
         }
     }
 
@@ -413,23 +430,46 @@ impl<'a, P: Protocol> Driver<'a, P> {
         self.expire();
         for index in 0..self.lanes.len() {
             let lane = &mut self.lanes[index];
-            if lane.stamps.is_empty() {
+            if lane.exchanges.is_empty() {
                 if !self.waiting.is_empty() {
                     self.fill(io, index);
                 }
-                continue;
-            }
-            if lane.is_overdue(self.now, &self.share) {
-                let class = if lane.ready { ErrorClass::RequestTimeout } else { ErrorClass::ConnectTimeout };
-                self.give_up(io, index, Fault::new(class, Seen::Nothing), false);
+            } else if lane.overdue(self.now, &self.share).is_some() {
+                self.time_out(io, index);
             } else if self.now.since(lane.last_sent()) >= Tally::CONTINUE
-                && let Some(state) = &mut lane.state
-                && self.protocol.nudge(state)
+                && let Some(session) = &mut lane.session
+                && self.protocol.nudge(session)
             {
                 self.tally.no_continue += u64::from(self.window);
                 self.pump(io, index);
             }
         }
+    }
+
+    /// Gives up the exchanges of a lane that have taken too long: one by one where the session allows it, otherwise with the
+    /// connection.
+    fn time_out(&mut self, io: &mut Io, index: usize) {
+        if !self.lanes[index].ready {
+            return self.give_up(io, index, Fault::new(ErrorClass::ConnectTimeout, Seen::Nothing), false);
+        }
+        let fault = Fault::new(ErrorClass::RequestTimeout, Seen::Nothing);
+        while let Some((place, id)) = self.lanes[index].overdue(self.now, &self.share) {
+            let lane = &mut self.lanes[index];
+            if let (Some(id), Some(session)) = (id, &mut lane.session)
+                && !self.protocol.cancel(session, id)
+            {
+                return self.give_up(io, index, fault, false);
+            }
+            let Some(exchange) = lane.exchanges.remove(place) else { break };
+            id.into_iter().for_each(|id| lane.exchanges.forget(id));
+            self.open -= 1;
+            let id = id.unwrap_or(lane.exchanges.first());
+            self.lost(fault, &exchange, (index, id));
+            self.callers_return(1);
+        }
+        self.fill(io, index);
+        // What was cancelled is told to the peer, even if nothing else is sent.
+        self.pump(io, index);
     }
 }
 

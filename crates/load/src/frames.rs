@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use reactor::{Payload, SharedBytes};
+use reactor::{Ends, Payload, SharedBytes};
 use wire::frames::{FrameReader, Prefix, Summary, put_prefix};
 
 use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
-use crate::protocol::{Next, Protocol, Reply, Success, unasked};
+use crate::protocol::{Next, Outcomes, Protocol, Standing, Success, unasked};
 use crate::target::FrameStream;
 
 /// Bytes per send. Small frames are batched up to this size; large frames are cut into pieces of this size. With two frames
@@ -36,6 +36,7 @@ pub(crate) struct State {
     /// An exchange has begun, and its stream has not ended.
     streaming: bool,
     ended: bool,
+    answered: bool,
     /// The number of frames of this stream, if it is fixed.
     count: Option<u64>,
     frames: u64,
@@ -98,21 +99,21 @@ impl Streams {
 }
 
 impl Protocol for Streams {
-    type State = State;
+    type Session = State;
     type Request = ();
 
     fn keeps_connections(&self) -> bool {
         false
     }
 
-    fn open(&mut self, _lane: usize) -> State {
+    fn open(&mut self, _lane: usize, _ends: Option<Ends>) -> State {
         let answer = FrameReader::new(Prefix::Four, 16);
-        State { streaming: false, ended: false, count: None, frames: 0, left: 0, answer }
+        State { streaming: false, ended: false, answered: false, count: None, frames: 0, left: 0, answer }
     }
 
     /// A stream is one exchange.
-    fn limit(&self, _state: &State) -> u64 {
-        1
+    fn standing(&self, state: &State) -> Standing {
+        Standing::ready(usize::from(!state.answered))
     }
 
     fn pick(&mut self) {}
@@ -140,12 +141,17 @@ impl Protocol for Streams {
 
     fn sent(&mut self, _payload: Payload) {}
 
-    fn receive(&mut self, state: &mut State, bytes: &[u8], replies: &mut Vec<Reply>) -> Result<(), Fault> {
+    fn receive(
+        &mut self,
+        state: &mut State,
+        bytes: &[u8],
+        outcomes: &mut Outcomes,
+    ) -> Result<(), Box<Fault>> {
         let mut rest = bytes;
         while !rest.is_empty() {
             // The answer came before the end of the stream, or it is a second one.
-            if !state.ended || !replies.is_empty() {
-                return unasked(rest, replies);
+            if !state.ended || state.answered {
+                return unasked(rest, outcomes);
             }
             let unreadable = |_| Fault::new(ErrorClass::Protocol, Seen::bytes(bytes));
             let (consumed, frame) = state.answer.push(rest).map_err(unreadable)?;
@@ -154,12 +160,13 @@ impl Protocol for Streams {
             let got =
                 Summary::decode(frame).ok_or_else(|| Fault::new(ErrorClass::Protocol, Seen::bytes(frame)))?;
             let sent = Summary { frames: state.frames, bytes: state.frames * self.size };
-            replies.push(Reply { number: 0, result: compare(sent, got) });
+            state.answered = true;
+            outcomes.end(0, compare(sent, got));
         }
         Ok(())
     }
 
-    fn end(&mut self, _state: &mut State, _replies: &mut Vec<Reply>) -> Fault {
+    fn end(&mut self, _state: &mut State, _outcomes: &mut Outcomes) -> Fault {
         Fault::new(ErrorClass::ClosedEarly, Seen::Nothing)
     }
 }

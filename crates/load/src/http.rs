@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use reactor::{Io, Payload, SharedBytes};
+use reactor::{Ends, Io, Payload, SharedBytes};
 use wire::http::{HttpError, HttpEvent, ResponseDecoder};
 
 use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::list::List;
-use crate::protocol::{Next, Protocol, Reply, Success, unasked};
+use crate::protocol::{Mark, Next, Outcomes, Protocol, Standing, Success, unasked};
 use crate::tally::Decoded;
 use crate::target::{Body, Http};
 use answer::{Judge, ReceivedAnswer};
@@ -55,10 +55,10 @@ pub(crate) struct State {
     unsent: usize,
     /// Exchanges that are sent, at least in part, and not answered.
     open: usize,
-    /// Exchanges that are answered; the number of the oldest open one.
+    /// Exchanges that are answered; the id of the oldest open one.
     answered: u64,
-    /// How many exchanges the connection carries.
-    limit: u64,
+    /// How many exchanges may be open; 0 if the connection carries no more.
+    capacity: usize,
     /// The progress of the body that is being sent.
     body: BodyState,
     /// What the source remembers of exchanges: the ids of open ones, or the numbers of their requests in a list. Oldest first.
@@ -121,12 +121,12 @@ impl<S: Source> Requests<S> {
         state: &mut State,
         answer: ReceivedAnswer,
         message: Message<'_>,
-        replies: &mut Vec<Reply>,
+        outcomes: &mut Outcomes,
     ) -> Result<(), Fault> {
         if answer.interim {
-            return self.pass_over(state, answer.status);
+            return self.pass_over(state, answer.status, outcomes);
         }
-        replies.push(self.judge(state, &answer, message));
+        self.judge(state, &answer, message, outcomes);
         Ok(())
     }
 
@@ -135,8 +135,9 @@ impl<S: Source> Requests<S> {
     /// # Errors
     /// There are too many of them.
     #[cold]
-    fn pass_over(&self, state: &mut State, status: u16) -> Result<(), Fault> {
+    fn pass_over(&self, state: &mut State, status: u16, outcomes: &mut Outcomes) -> Result<(), Fault> {
         state.interim += 1;
+        outcomes.marks.push((state.answered, Mark::Interim));
         if status == 100 {
             self.release(state);
         }
@@ -145,9 +146,9 @@ impl<S: Source> Requests<S> {
     }
 
     /// Handles the end of an answer that arrived in pieces.
-    fn complete_pieces(&mut self, state: &mut State, replies: &mut Vec<Reply>) -> Result<(), Fault> {
+    fn complete_pieces(&mut self, state: &mut State, outcomes: &mut Outcomes) -> Result<(), Fault> {
         let (answer, kept) = (std::mem::take(&mut state.answer), state.kept.take());
-        let end = self.complete(state, answer, Kept::message(kept.as_deref()), replies);
+        let end = self.complete(state, answer, Kept::message(kept.as_deref()), outcomes);
         state.kept = kept;
         end
     }
@@ -163,26 +164,31 @@ impl<S: Source> Requests<S> {
 
     /// Counts an answer that is surely right, with a body of this length.
     #[inline(always)]
-    fn accept(&self, state: &mut State, length: usize) -> Reply {
+    fn accept(&self, state: &mut State, length: usize, outcomes: &mut Outcomes) {
         let payload = self.payload.unwrap_or(length as u64);
-        Reply { number: state.next_answer(), result: Ok(Success { units: 1, payload }) }
+        outcomes.end(state.next_answer(), Ok(Success { units: 1, payload }));
     }
 
     /// Judges a complete answer.
-    fn judge(&mut self, state: &mut State, answer: &ReceivedAnswer, message: Message<'_>) -> Reply {
+    fn judge(
+        &mut self,
+        state: &mut State,
+        answer: &ReceivedAnswer,
+        message: Message<'_>,
+        outcomes: &mut Outcomes,
+    ) {
         let mut result = self.source.judge(&mut self.judge, &state.marks).verdict(answer, message);
         if state.body != BodyState::None && result.is_ok() {
             // The bytes that were not sent would count as work that was done.
             result = Err(Fault::new(ErrorClass::Protocol, Seen::Early));
         }
-        let number = state.next_answer();
+        let success = |length| Success { units: 1, payload: self.payload.unwrap_or(length) };
+        outcomes.end(state.next_answer(), result.map(success));
         // A server that announces its close processes no further requests (RFC 9112 section 9.6). If the answer comes before
         // the whole body is sent, the connection is in the middle of a request.
-        if !answer.keep || state.body != BodyState::None {
-            state.refuse();
+        if !answer.keep || !self.keep_alive || state.body != BodyState::None {
+            state.refuse(outcomes);
         }
-        let success = |length| Success { units: 1, payload: self.payload.unwrap_or(length) };
-        Reply { number, result: result.map(success) }
     }
 }
 
@@ -218,7 +224,7 @@ fn inline(body: &Body) -> Vec<u8> {
 }
 
 impl<S: Source> Protocol for Requests<S> {
-    type State = State;
+    type Session = State;
     type Request = S::Request;
 
     fn keeps_connections(&self) -> bool {
@@ -233,14 +239,14 @@ impl<S: Source> Protocol for Requests<S> {
         Some(self.source.shared())
     }
 
-    fn open(&mut self, _lane: usize) -> State {
-        let limit = if self.keep_alive { u64::MAX } else { 1 };
-        State { decoder: self.source.decoder(), limit, ..State::default() }
+    fn open(&mut self, _lane: usize, _ends: Option<Ends>) -> State {
+        let capacity = if self.keep_alive { usize::MAX } else { 1 };
+        State { decoder: self.source.decoder(), capacity, ..State::default() }
     }
 
-    #[inline]
-    fn limit(&self, state: &State) -> u64 {
-        state.limit
+    #[inline(always)]
+    fn standing(&self, state: &State) -> Standing {
+        Standing { bulk: state.answer.bulk, ..Standing::ready(state.capacity) }
     }
 
     #[inline]
@@ -291,8 +297,14 @@ impl<S: Source> Protocol for Requests<S> {
         self.source.sent(payload);
     }
 
-    #[inline]
-    fn receive(&mut self, state: &mut State, bytes: &[u8], replies: &mut Vec<Reply>) -> Result<(), Fault> {
+    // With layers or without, this is called in one place each.
+    #[inline(always)]
+    fn receive(
+        &mut self,
+        state: &mut State,
+        bytes: &[u8],
+        outcomes: &mut Outcomes,
+    ) -> Result<(), Box<Fault>> {
         let mut rest = bytes;
         // The bytes from the start of the current answer on.
         let mut answer = rest;
@@ -301,8 +313,8 @@ impl<S: Source> Protocol for Requests<S> {
                 if rest.is_empty() {
                     return Ok(());
                 }
-                state.refuse();
-                return unasked(rest, replies);
+                state.refuse(outcomes);
+                return unasked(rest, outcomes);
             }
             self.source.expect_answer(state);
             // Fast path: nearly every answer is small and arrives in one piece.
@@ -312,7 +324,7 @@ impl<S: Source> Protocol for Requests<S> {
                     && self.source.judge(&mut self.judge, &state.marks).accepts(&whole.head, whole.body)
                 {
                     let (consumed, length) = (whole.consumed, whole.body.len());
-                    replies.push(self.accept(state, length));
+                    self.accept(state, length, outcomes);
                     rest = rest.get(consumed..).unwrap_or_default();
                     if rest.is_empty() {
                         return Ok(());
@@ -324,7 +336,7 @@ impl<S: Source> Protocol for Requests<S> {
                 self.source.judge(&mut self.judge, &state.marks).whole(&mut received, whole.body)?;
                 let message = Message { from: rest, len: whole.consumed, body: whole.body.len() };
                 rest = rest.get(message.len..).unwrap_or_default();
-                self.complete(state, received, message, replies)?;
+                self.complete(state, received, message, outcomes)?;
                 if rest.is_empty() {
                     return Ok(());
                 }
@@ -337,6 +349,7 @@ impl<S: Source> Protocol for Requests<S> {
                 HttpEvent::NeedMore => {
                     if !answer.is_empty() {
                         state.came.get_or_insert_with(|| Seen::bytes(answer));
+                        outcomes.marks.push((state.answered, Mark::Answering));
                     }
                     return Ok(());
                 }
@@ -349,21 +362,17 @@ impl<S: Source> Protocol for Requests<S> {
                     judge.add(&mut state.answer, data, &mut state.kept)?;
                 }
                 HttpEvent::End => {
-                    self.complete_pieces(state, replies)?;
+                    self.complete_pieces(state, outcomes)?;
                     answer = rest;
                 }
             }
         }
     }
 
-    fn expects_bulk(&self, state: &State) -> bool {
-        state.answer.bulk
-    }
-
-    fn end(&mut self, state: &mut State, replies: &mut Vec<Reply>) -> Fault {
+    fn end(&mut self, state: &mut State, outcomes: &mut Outcomes) -> Fault {
         if state.decoder.finish() == Ok(true) {
             let (answer, kept) = (std::mem::take(&mut state.answer), state.kept.take());
-            replies.push(self.judge(state, &answer, Kept::message(kept.as_deref())));
+            self.judge(state, &answer, Kept::message(kept.as_deref()), outcomes);
         }
         Fault::new(ErrorClass::ClosedEarly, state.came.take().unwrap_or(Seen::Nothing))
     }
@@ -380,7 +389,7 @@ impl<S: Source> Protocol for Requests<S> {
 }
 
 impl State {
-    /// Goes on to the next answer. Returns the number of the exchange that has ended.
+    /// Goes on to the next answer. Returns the id of the exchange that has ended.
     #[inline]
     fn next_answer(&mut self) -> u64 {
         self.came = None;
@@ -393,10 +402,15 @@ impl State {
         self.answered - 1
     }
 
-    /// Begins nothing further on this connection.
+    /// Begins nothing further on this connection. The peer does not process what is open.
     #[inline(never)]
-    fn refuse(&mut self) {
-        self.limit = self.limit.min(self.answered);
+    fn refuse(&mut self, outcomes: &mut Outcomes) {
+        self.capacity = 0;
+        let open = (self.open + self.unsent) as u64;
+        if open > 0 {
+            outcomes.marks.extend((self.answered..self.answered + open).map(|id| (id, Mark::Refused)));
+            (self.open, self.unsent) = (0, 0);
+        }
     }
 }
 

@@ -8,19 +8,18 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 
-mod announced;
 mod assignment;
 mod driver;
 mod error;
 pub mod fault;
 mod frames;
 mod http;
+mod layers;
 pub mod list;
 mod pacer;
 mod protocol;
 mod rendezvous;
 pub mod search;
-mod secured;
 mod slo;
 mod tally;
 pub mod target;
@@ -31,6 +30,7 @@ mod values;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -52,12 +52,11 @@ pub use target::Target;
 pub use times::{Times, histogram};
 pub use values::Values;
 
-use announced::Announced;
 use driver::{Beginning, Share};
+use layers::Layered;
 use protocol::Protocol;
-use secured::Secured;
-use target::{Http, Traffic};
-use tls::Dialer;
+use target::Traffic;
+use tls::{Dialer, Dialing};
 
 /// What to drive, how hard, and for how long.
 #[derive(Debug, Clone)]
@@ -297,14 +296,19 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Drives the share with requests, inside TLS if that is asked for.
-    fn requests<P: Protocol>(self, protocol: P, target: &Http) -> Result<Tally, LoadError> {
-        let Some(dialing) = &target.tls else { return self.drive(protocol) };
-        let (dialer, connections) = (Dialer::new(dialing)?, self.share.connections);
-        self.drive(Secured::new(protocol, &dialer, connections, SystemTime::now()))
+    /// Drives the share with a protocol, inside the layers that are asked for.
+    fn layered<P: Protocol>(self, protocol: P, tls: Option<&Arc<Dialing>>) -> Result<Tally, LoadError> {
+        if self.job.announce.is_none() && tls.is_none() {
+            return self.drive(protocol);
+        }
+        let mut protocol = Layered::new(protocol, self.job.announce);
+        if let Some(dialing) = tls {
+            let dialer = Dialer::new(dialing)?;
+            protocol = protocol.secured(&dialer, self.share.connections, SystemTime::now());
+        }
+        self.drive(protocol)
     }
 
-    /// Drives the share with a protocol, in which each connection says its addresses first if that is asked for.
     fn drive<P: Protocol>(mut self, protocol: P) -> Result<Tally, LoadError> {
         let job = self.job;
         let to = self.reactor.io().address(&job.target.address);
@@ -315,13 +319,7 @@ impl Worker<'_> {
             self.reactor.io().come_from(to, &sources);
         }
         let Self { mut reactor, share, until, watch, .. } = self;
-        let result = match job.announce {
-            None => driver::drive(&mut reactor, protocol, share, to, until, watch),
-            Some(version) => {
-                let protocol = Announced::new(protocol, version);
-                driver::drive(&mut reactor, protocol, share, to, until, watch)
-            }
-        };
+        let result = driver::drive(&mut reactor, protocol, share, to, until, watch);
         result.map_err(|error| match error.kind() {
             ErrorKind::ConnectionRefused | ErrorKind::NotFound => {
                 LoadError::NothingListens { address: job.target.address.clone(), why: error }
@@ -352,20 +350,19 @@ fn work(
     let worker = Worker { job, reactor, share, until, watch };
     match &job.target.traffic {
         Traffic::Http(target) => {
+            let tls = target.tls.as_ref();
             if let Some(list) = &target.list {
-                worker.requests(
-                    http::Requests::listed(target, list, job.pipeline, (number, job.workers())),
-                    target,
-                )
+                let thread = (number, job.workers());
+                worker.layered(http::Requests::listed(target, list, job.pipeline, thread), tls)
             } else {
                 // Request ids are unique over all threads of all generators.
                 let first_id = (job.standing(number).0 as u64) << 48;
-                worker.requests(http::Requests::new(target, job.pipeline, first_id)?, target)
+                worker.layered(http::Requests::new(target, job.pipeline, first_id)?, tls)
             }
         }
         Traffic::Frames(target) => {
             let count = target.count.map(|count| job.part(number, count));
-            worker.drive(frames::Streams::new(target, count, connections as u64)?)
+            worker.layered(frames::Streams::new(target, count, connections as u64)?, None)
         }
     }
 }

@@ -29,19 +29,77 @@ pub(crate) struct Success {
 
 /// The end of one exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reply {
-    /// The exchange's number: the first that began on its connection has 0.
-    pub number: u64,
+pub(crate) struct End {
+    /// The exchange's id.
+    pub id: u64,
     /// A verified success, or what was wrong. A failure does not harm the connection's other exchanges.
     pub result: Result<Success, Fault>,
 }
 
-/// A protocol that the driver can drive. There is one value per thread; the `State` belongs to one connection.
+/// What became of an exchange that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// An interim answer arrived, and the answer itself is still to come.
+    Interim,
+    /// A part of the answer arrived.
+    Answering,
+    /// The peer has not processed the exchange and will not. It begins anew.
+    Refused,
+}
+
+/// What a session makes of bytes that arrived. Ends and marks have their own lists, because nearly every call brings one end
+/// and no mark, and then marks cost one comparison.
+#[derive(Debug, Default)]
+pub(crate) struct Outcomes {
+    /// Exchanges that have ended, in any order.
+    pub ends: Vec<End>,
+    /// Exchanges that have not ended, by their ids, in the order of the events.
+    pub marks: Vec<(u64, Mark)>,
+}
+
+impl Outcomes {
+    /// An exchange has ended.
+    #[inline(always)]
+    pub(crate) fn end(&mut self, id: u64, result: Result<Success, Fault>) {
+        self.ends.push(End { id, result });
+    }
+}
+
+/// What a session says of itself between two events.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standing {
+    /// The opening has ended: exchanges may begin. Until then [`Protocol::next`] says what the opening has to send.
+    pub ready: bool,
+    /// How many exchanges may be open at once. 0 means that nothing further begins: the connection is of no more use when
+    /// its open exchanges have ended.
+    pub capacity: usize,
+    /// There is something to send that belongs to no exchange.
+    pub speaks: bool,
+    /// The peer has said that it will send nothing more, although the connection has not ended.
+    pub over: bool,
+    /// Enough data is still to come to be worth larger buffers.
+    pub bulk: bool,
+}
+
+impl Standing {
+    /// A session that is ready, with room for this many exchanges.
+    #[inline(always)]
+    pub(crate) fn ready(capacity: usize) -> Self {
+        Self { ready: true, capacity, speaks: false, over: false, bulk: false }
+    }
+}
+
+/// A protocol that the driver can drive. There is one value per thread, and a session for each connection. Exchanges have
+/// ids: they count from 0 in the order in which they begin on their connection.
 pub(crate) trait Protocol {
-    /// The state of one connection.
-    type State;
+    /// What is known of one connection.
+    type Session;
     /// Says which request an exchange sends, if they differ.
     type Request: Copy + Default;
+
+    /// Whether answers arrive in the order of their requests, and requests are sent one after the other. Then whatever is sent
+    /// or received concerns all open exchanges; otherwise only marks tell how far one has come.
+    const IN_ORDER: bool = true;
 
     /// Whether connections outlive their exchanges. If not, connecting is part of the exchange.
     fn keeps_connections(&self) -> bool;
@@ -51,36 +109,31 @@ pub(crate) trait Protocol {
         false
     }
 
+    /// Whether a connection's addresses are needed to open its session.
+    fn asks_for_ends(&self) -> bool {
+        false
+    }
+
+    /// Whether what arrives can be shown as evidence as it is.
+    fn is_legible(&self) -> bool {
+        true
+    }
+
     /// Bytes of which parts are sent repeatedly, and how many of them at most at once on a connection.
     fn repeated(&self) -> Option<(&SharedBytes, usize)> {
         None
     }
 
-    /// Whether what arrives can be shown as evidence as it is.
-    const LEGIBLE: bool = true;
+    /// The session of a connection that was just made, of the lane with this number. The addresses are there if they were
+    /// asked for and it is TCP.
+    fn open(&mut self, lane: usize, ends: Option<Ends>) -> Self::Session;
 
-    /// Whether connections say their own addresses: see [`connected`](Self::connected).
-    const SAYS_ENDS: bool = false;
+    /// How the session stands. It is asked again after each event.
+    fn standing(&self, session: &Self::Session) -> Standing;
 
-    /// The state of a new connection of the lane with this number.
-    fn open(&mut self, lane: usize) -> Self::State;
-
-    /// Takes the addresses of a connection that was just made, if its protocol says them. `None` if it is not TCP.
-    fn connected(&mut self, _state: &mut Self::State, _ends: Option<Ends>) {}
-
-    /// Whether the connection can carry exchanges. If not, [`next`](Self::next) says what its *opening* has to send first.
-    fn is_ready(&self, _state: &Self::State) -> bool {
-        true
-    }
-
-    /// What the opening agreed on, when the connection is ready.
-    fn handshake(&self, _state: &Self::State) -> Option<Handshake> {
+    /// What the opening agreed on, when the session is ready.
+    fn handshake(&self, _session: &Self::Session) -> Option<Handshake> {
         None
-    }
-
-    /// Whether there is something to send that belongs to no exchange.
-    fn has_to_speak(&self, _state: &Self::State) -> bool {
-        false
     }
 
     /// Chooses what the next exchange sends.
@@ -96,43 +149,35 @@ pub(crate) trait Protocol {
         0
     }
 
-    /// How many exchanges the connection carries. From this number on the peer has not processed any, and takes no more:
-    /// when those before it have ended, the others begin anew on another connection.
-    fn limit(&self, state: &Self::State) -> u64;
+    /// Begins an exchange on a session that is ready and has room.
+    fn begin(&mut self, session: &mut Self::Session, request: Self::Request);
 
-    /// Whether the peer has said that it will send nothing more, before the connection has ended.
-    fn is_over(&self, _state: &Self::State) -> bool {
+    /// Gives up one exchange, because it has taken too long. Returns whether the connection still is of use: a protocol
+    /// whose answers arrive in order can only end it.
+    fn cancel(&mut self, _session: &mut Self::Session, _id: u64) -> bool {
         false
     }
 
-    /// Adds an exchange to this connection. Their numbers count from 0.
-    fn begin(&mut self, state: &mut Self::State, request: Self::Request);
-
     /// What to send next. `closing` means that no further exchanges will begin: a stream ends at the next frame boundary.
-    fn next(&mut self, state: &mut Self::State, closing: bool) -> Next;
+    fn next(&mut self, session: &mut Self::Session, closing: bool) -> Next;
 
     /// Takes back a payload that was sent.
     fn sent(&mut self, payload: Payload);
 
-    /// Takes bytes that arrived. Appends every exchange that they end to `replies`, in any order.
+    /// Takes bytes that arrived, and says what became of the exchanges.
     ///
     /// # Errors
-    /// The fault of the oldest open exchange, if the connection is of no more use.
+    /// The fault of the open exchanges, if the connection is of no more use. It is boxed, so that the usual result fits into a
+    /// register.
     fn receive(
         &mut self,
-        state: &mut Self::State,
+        session: &mut Self::Session,
         bytes: &[u8],
-        replies: &mut Vec<Reply>,
-    ) -> Result<(), Fault>;
+        outcomes: &mut Outcomes,
+    ) -> Result<(), Box<Fault>>;
 
-    /// Whether enough data is still to come on this connection to be worth larger buffers.
-    fn expects_bulk(&self, _state: &Self::State) -> bool {
-        false
-    }
-
-    /// Handles the peer's close. Appends the exchange that it ends, if there is one, to `replies`, and returns the fault of the
-    /// exchanges that are left.
-    fn end(&mut self, state: &mut Self::State, replies: &mut Vec<Reply>) -> Fault;
+    /// Handles the peer's close. Says which exchange it ends, if there is one, and returns the fault of those that are left.
+    fn end(&mut self, session: &mut Self::Session, outcomes: &mut Outcomes) -> Fault;
 
     /// The bodies that were decoded since the last call.
     fn take_decoded(&mut self) -> Decoded {
@@ -141,7 +186,7 @@ pub(crate) trait Protocol {
 
     /// Stops waiting for an interim answer, on a connection that has sent nothing for a second. Returns whether an exchange
     /// was waiting for one.
-    fn nudge(&mut self, _state: &mut Self::State) -> bool {
+    fn nudge(&mut self, _session: &mut Self::Session) -> bool {
         false
     }
 }
@@ -151,13 +196,13 @@ pub(crate) trait Protocol {
 ///
 /// # Errors
 /// The fault, if there is no answer before the bytes.
-pub(crate) fn unasked(rest: &[u8], replies: &mut [Reply]) -> Result<(), Fault> {
+pub(crate) fn unasked(rest: &[u8], outcomes: &mut Outcomes) -> Result<(), Box<Fault>> {
     let fault = Fault::new(ErrorClass::Protocol, Seen::bytes(rest));
-    match replies.last_mut() {
-        Some(reply) => {
-            reply.result = Err(fault);
+    match outcomes.ends.last_mut() {
+        Some(end) => {
+            end.result = Err(fault);
             Ok(())
         }
-        None => Err(fault),
+        None => Err(fault.into()),
     }
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 pub struct Time(u64);
 
 impl Time {
+    /// The clock's start, which is before every time that it shows.
+    pub const ZERO: Self = Self(0);
     /// A time that never comes.
     pub const NEVER: Self = Self(u64::MAX);
 

@@ -4,7 +4,7 @@
 use hdrhistogram::Histogram;
 use reactor::Time;
 
-use super::lanes::Stamp;
+use super::exchanges::Exchange;
 use super::{Driver, Phase};
 use crate::fault::{ErrorClass, Example, Fault, Seen};
 use crate::protocol::{Protocol, Success};
@@ -37,20 +37,20 @@ impl<P: Protocol> Driver<'_, P> {
 
     /// Counts an exchange that ended with a right answer.
     #[inline]
-    pub(super) fn succeeded(&mut self, success: Success, stamp: &Stamp<P::Request>, ended: Time) {
+    pub(super) fn succeeded(&mut self, success: Success, exchange: &Exchange<P::Request>, ended: Time) {
         self.tally.total.successes += 1;
         if self.window {
             self.tally.succeed(success, self.tenth);
         }
-        if self.times_count(stamp.intended) {
-            self.tally.answered(ended.nanos_since(stamp.sent), ended.nanos_since(stamp.intended));
-            self.sent_behind(stamp);
+        if self.times_count(exchange.intended) {
+            self.tally.answered(ended.nanos_since(exchange.sent), ended.nanos_since(exchange.intended));
+            self.sent_behind(exchange);
         }
-        let (window, times_count) = (self.window, self.times_count(stamp.intended));
-        if let Some(named) = self.named(stamp.request) {
+        let (window, times_count) = (self.window, self.times_count(exchange.intended));
+        if let Some(named) = self.named(exchange.request) {
             named.successes += u64::from(window);
             if times_count {
-                named.response.record(ended.nanos_since(stamp.intended));
+                named.response.record(ended.nanos_since(exchange.intended));
             }
         }
     }
@@ -61,27 +61,27 @@ impl<P: Protocol> Driver<'_, P> {
         self.tally.by_name.get_mut(self.protocol.name(request)?)
     }
 
-    /// Counts an exchange that failed. `at` is its lane and its number.
+    /// Counts an exchange that failed. `at` is its lane and its id.
     #[inline(never)]
-    pub(super) fn lost(&mut self, fault: Fault, stamp: &Stamp<P::Request>, at: (usize, u64)) {
-        self.failed(fault, stamp.sent, Some(at), stamp.request);
-        if self.is_open() && self.times_count(stamp.intended) {
-            self.sent_behind(stamp);
+    pub(super) fn lost(&mut self, fault: Fault, exchange: &Exchange<P::Request>, at: (usize, u64)) {
+        self.failed(fault, exchange.sent, Some(at), exchange.request);
+        if self.is_open() && self.times_count(exchange.intended) {
+            self.sent_behind(exchange);
             // A right answer would have taken longer than this.
-            self.unanswered(stamp);
+            self.unanswered(exchange);
         }
     }
 
-    fn sent_behind(&mut self, stamp: &Stamp<P::Request>) {
+    fn sent_behind(&mut self, exchange: &Exchange<P::Request>) {
         if self.is_open() {
-            self.tally.sent_behind(stamp.sent.nanos_since(stamp.intended));
+            self.tally.sent_behind(exchange.sent.nanos_since(exchange.intended));
         }
     }
 
-    fn unanswered(&mut self, stamp: &Stamp<P::Request>) {
-        let response = self.now.nanos_since(stamp.intended);
-        self.tally.unanswered(self.now.nanos_since(stamp.sent), response);
-        if let Some(named) = self.named(stamp.request) {
+    fn unanswered(&mut self, exchange: &Exchange<P::Request>) {
+        let response = self.now.nanos_since(exchange.intended);
+        self.tally.unanswered(self.now.nanos_since(exchange.sent), response);
+        if let Some(named) = self.named(exchange.request) {
             named.response.give_up(response);
         }
     }
@@ -98,7 +98,7 @@ impl<P: Protocol> Driver<'_, P> {
                 heard: self.heard,
                 into_window: self.opened.map(|opened| self.now.since(opened)).unwrap_or_default(),
                 connection: at.map(|(index, _)| index),
-                exchange: at.filter(|(index, _)| self.lanes[*index].connected).map(|(_, number)| number + 1),
+                exchange: at.filter(|(index, _)| self.lanes[*index].is_connected()).map(|(_, id)| id + 1),
             };
             self.tally.fail(example, self.now.since(since));
             if let Some(named) = self.named(request) {
@@ -119,7 +119,7 @@ impl<P: Protocol> Driver<'_, P> {
                 self.attempted(1);
                 let request = self.protocol.pick();
                 self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), since, None, request);
-                self.caller_returns();
+                self.callers_return(1);
             }
         }
     }
@@ -139,8 +139,8 @@ impl<P: Protocol> Driver<'_, P> {
     /// Closed loop: how long the open exchanges and the waiting callers have waited.
     pub(super) fn ages(&self) -> Histogram<u64> {
         let mut ages = histogram();
-        let stamps = self.lanes.iter().flat_map(|lane| lane.stamps.iter().map(|stamp| stamp.intended));
-        for since in stamps.chain(self.waiting.iter().copied()) {
+        let open = self.lanes.iter().flat_map(|lane| lane.exchanges.iter());
+        for since in open.map(|(_, exchange)| exchange.intended).chain(self.waiting.iter().copied()) {
             ages.saturating_record(self.now.nanos_since(since).max(1));
         }
         ages
@@ -152,10 +152,10 @@ impl<P: Protocol> Driver<'_, P> {
             return;
         }
         for index in 0..self.lanes.len() {
-            while let Some(stamp) = self.lanes[index].stamps.pop() {
-                if self.times_count(stamp.intended) {
-                    self.sent_behind(&stamp);
-                    self.unanswered(&stamp);
+            while let Some(exchange) = self.lanes[index].exchanges.pop() {
+                if self.times_count(exchange.intended) {
+                    self.sent_behind(&exchange);
+                    self.unanswered(&exchange);
                 }
             }
         }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use reactor::{Conn, Event, Handler, Io, Time};
 
-use super::{Driver, lanes::Stamp};
+use super::{Driver, exchanges::Exchange};
 use crate::fault::{ErrorClass, Fault, Seen};
-use crate::protocol::Protocol;
+use crate::protocol::{Mark, Protocol};
 
 impl<P: Protocol> Driver<'_, P> {
     /// Handles bytes that arrived `age` ago.
@@ -18,79 +18,101 @@ impl<P: Protocol> Driver<'_, P> {
         if self.window {
             self.tally.bytes_received += bytes.len() as u64;
         }
+        let depth = self.lanes.depth;
         let lane = &mut self.lanes[index];
-        let Some(state) = &mut lane.state else { return };
+        let Some(session) = &mut lane.session else { return };
         lane.heard = self.now;
-        let end = self.protocol.receive(state, bytes, &mut self.replies);
-        if self.protocol.expects_bulk(state)
+        let end = self.protocol.receive(session, bytes, &mut self.outcomes);
+        let standing = self.protocol.standing(session);
+        if standing.bulk
             && let Some(conn) = lane.conn
         {
             io.expect_bulk(conn);
         }
-        let (speaks, limit) = (self.protocol.has_to_speak(state), self.protocol.limit(state));
-        let over = self.protocol.is_over(state);
-        let opens = !lane.ready && self.protocol.is_ready(state);
-        if limit < u64::MAX {
-            lane.refuse();
-        }
-        if opens {
+        lane.make_room(standing, depth);
+        if standing.ready && !lane.ready {
             self.ready(index);
-        } else if lane.ready {
-            self.in_parts |= self.replies.is_empty();
         }
-        self.settle_replies(index, bytes, arrived);
+        let returning = self.settle(index, bytes, arrived);
         match end {
             Err(fault) => {
-                if speaks {
+                self.callers_return(returning);
+                if standing.speaks {
                     // An alert tells the peer why.
                     self.pump(io, index);
                 }
-                self.give_up(io, index, fault, !self.lanes[index].ready);
+                self.give_up(io, index, *fault, !self.lanes[index].ready);
             }
             // What the peer has not processed begins anew on another connection.
-            Ok(()) if limit < u64::MAX && self.lanes[index].stamps.first() >= limit => {
+            Ok(()) if self.lanes[index].is_spent() => {
+                self.callers_return(returning);
                 self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false)
             }
-            Ok(()) if over => self.ended(io, index),
+            Ok(()) if standing.over => {
+                self.callers_return(returning);
+                self.ended(io, index);
+            }
             Ok(()) => {
-                self.fill(io, index);
-                if speaks {
+                self.fill_with(io, index, returning);
+                if standing.speaks {
                     self.pump(io, index);
                 }
             }
         }
     }
 
-    /// Counts the exchanges that have ended. `bytes` is what arrived last.
+    /// Counts what became of a lane's exchanges. `bytes` is what arrived last. Returns how many exchanges have ended.
     #[inline]
-    fn settle_replies(&mut self, index: usize, bytes: &[u8], ended: Time) {
-        for at in 0..self.replies.len() {
-            let Some(reply) = self.replies.get(at) else { break };
-            let Some(stamp) = self.lanes[index].stamps.take(reply.number) else { continue };
-            self.open -= 1;
-            match reply.result {
-                Ok(success) => self.succeeded(success, &stamp, ended),
-                Err(fault) => self.failed_with(fault, bytes, &stamp, (index, reply.number)),
-            }
-            self.caller_returns();
+    fn settle(&mut self, index: usize, bytes: &[u8], arrived: Time) -> usize {
+        if !self.outcomes.marks.is_empty() {
+            self.take_marks(index, arrived);
         }
-        self.replies.clear();
+        let mut ended = 0;
+        for at in 0..self.outcomes.ends.len() {
+            let Some(end) = self.outcomes.ends.get(at) else { break };
+            let lane = &mut self.lanes[index];
+            let Some(exchange) = lane.exchanges.take(end.id) else { continue };
+            lane.exchanges.forget(end.id);
+            lane.answered = true;
+            ended += 1;
+            match end.result {
+                Ok(success) => self.succeeded(success, &exchange, arrived),
+                Err(fault) => self.failed_with(fault, bytes, &exchange, (index, end.id)),
+            }
+        }
+        self.open -= ended as u64;
+        self.outcomes.ends.clear();
+        ended
+    }
+
+    /// Takes note of what became of exchanges that have not ended.
+    #[cold]
+    fn take_marks(&mut self, index: usize, arrived: Time) {
+        self.in_parts = true;
+        let exchanges = &mut self.lanes[index].exchanges;
+        for (id, mark) in self.outcomes.marks.drain(..) {
+            match mark {
+                Mark::Interim | Mark::Answering => exchanges.came(id, arrived),
+                Mark::Refused => exchanges.refuse(id),
+            }
+        }
     }
 
     /// Counts an exchange that failed because of these bytes, if there are any.
     #[cold]
-    fn failed_with(&mut self, fault: Fault, bytes: &[u8], stamp: &Stamp<P::Request>, at: (usize, u64)) {
-        if P::LEGIBLE && !bytes.is_empty() && !fault.seen.shows_bytes() {
+    fn failed_with(&mut self, fault: Fault, bytes: &[u8], exchange: &Exchange<P::Request>, at: (usize, u64)) {
+        if self.protocol.is_legible() && !bytes.is_empty() && !fault.seen.shows_bytes() {
             self.heard = Seen::bytes(bytes);
         }
-        self.lost(fault, stamp, at);
+        self.lost(fault, exchange, at);
         self.heard = Seen::Nothing;
     }
 
     fn ended(&mut self, io: &mut Io, index: usize) {
-        let Some(state) = &mut self.lanes[index].state else { return };
-        let fault = self.protocol.end(state, &mut self.replies);
-        self.settle_replies(index, &[], self.now);
+        let Some(session) = &mut self.lanes[index].session else { return };
+        let fault = self.protocol.end(session, &mut self.outcomes);
+        let returning = self.settle(index, &[], self.now);
+        self.callers_return(returning);
         let opening = !self.lanes[index].ready;
         self.give_up(io, index, fault, opening);
     }
@@ -100,23 +122,25 @@ impl<P: Protocol> Driver<'_, P> {
         if self.tally.total.connections == 1 {
             self.beginning.connected.store(true, Ordering::Relaxed);
         }
+        let depth = self.lanes.depth;
         let lane = &mut self.lanes[index];
-        lane.connected = true;
-        let state = lane.state.get_or_insert_with(|| self.protocol.open(index));
-        if P::SAYS_ENDS {
-            self.protocol.connected(state, lane.conn.and_then(|conn| io.ends(conn)));
-        }
-        if self.protocol.is_ready(state) {
+        let asks = self.protocol.asks_for_ends();
+        let ends = lane.conn.filter(|_| asks).and_then(|conn| io.ends(conn));
+        let session = self.protocol.open(index, ends);
+        let standing = self.protocol.standing(&session);
+        lane.session = Some(session);
+        lane.make_room(standing, depth);
+        if standing.ready {
             self.ready(index);
         }
         self.pump(io, index);
     }
 
-    /// Lets a connection carry exchanges, because its opening has ended.
+    /// Begins the exchanges of a connection, because its opening has ended.
     fn ready(&mut self, index: usize) {
         let lane = &mut self.lanes[index];
         (lane.ready, lane.taken) = (true, self.now);
-        if let Some(handshake) = lane.state.as_ref().and_then(|state| self.protocol.handshake(state))
+        if let Some(handshake) = lane.session.as_ref().and_then(|session| self.protocol.handshake(session))
             && self.window
         {
             self.tally.handshakes.count(handshake, self.now.nanos_since(lane.dialed));
@@ -124,10 +148,11 @@ impl<P: Protocol> Driver<'_, P> {
         // If each request makes its own connection, opening it is part of the exchange. On a kept connection an exchange
         // counts from its send.
         if self.protocol.keeps_connections() {
-            for stamp in lane.stamps.iter_mut() {
-                stamp.sent = self.now;
+            for exchange in lane.exchanges.iter_mut() {
+                exchange.sent = self.now;
             }
         }
+        lane.begin(&mut self.protocol);
     }
 }
 
@@ -146,7 +171,7 @@ impl<P: Protocol> Handler for Driver<'_, P> {
             Event::Connected => self.connected(io, index),
             Event::Eof => self.ended(io, index),
             Event::Failed(errno) => {
-                let connecting = !self.lanes[index].connected;
+                let connecting = !self.lanes[index].is_connected();
                 if connecting
                     && matches!(errno, libc::ECONNREFUSED | libc::ENOENT)
                     && !self.beginning.connected.load(Ordering::Relaxed)

@@ -1,127 +1,20 @@
 //! The connections of one thread, as the driver sees them. A lane carries exchanges on a connection, which may be lost and
 //! replaced.
 
-use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
 use reactor::{Conn, Time};
 
 use super::Share;
-use crate::protocol::Protocol;
-
-/// When an exchange should have been sent, when it was sent, and its request.
-pub(super) struct Stamp<R> {
-    pub intended: Time,
-    pub sent: Time,
-    pub request: R,
-}
-
-/// The stamps of a lane's open exchanges, by their numbers. The oldest has a place of its own, because nearly every lane has
-/// only one: there it needs no memory elsewhere, and no queue.
-#[derive(Default)]
-pub(super) struct Stamps<R> {
-    /// The number of the oldest, or of the next exchange if none is open.
-    first: u64,
-    oldest: Option<Stamp<R>>,
-    /// Those with the numbers after it; `None` has ended before the oldest.
-    later: VecDeque<Option<Stamp<R>>>,
-    open: usize,
-}
-
-impl<R> Stamps<R> {
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.open
-    }
-
-    /// The number of the oldest, or of the next exchange if none is open.
-    #[inline]
-    pub(super) fn first(&self) -> u64 {
-        self.first
-    }
-
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.oldest.is_none()
-    }
-
-    pub(super) fn oldest(&self) -> Option<&Stamp<R>> {
-        self.oldest.as_ref()
-    }
-
-    pub(super) fn newest(&self) -> Option<&Stamp<R>> {
-        self.later.iter().rev().flatten().next().or(self.oldest.as_ref())
-    }
-
-    #[inline]
-    pub(super) fn push(&mut self, stamp: Stamp<R>) {
-        self.open += 1;
-        if self.oldest.is_none() {
-            self.oldest = Some(stamp);
-        } else {
-            self.later.push_back(Some(stamp));
-        }
-    }
-
-    /// Takes the one with this number; nearly always it is the oldest.
-    #[inline]
-    pub(super) fn take(&mut self, number: u64) -> Option<Stamp<R>> {
-        if number == self.first { self.pop() } else { self.take_later(number) }
-    }
-
-    #[inline(never)]
-    fn take_later(&mut self, number: u64) -> Option<Stamp<R>> {
-        let place = number.checked_sub(self.first + 1)?;
-        let stamp = self.later.get_mut(usize::try_from(place).ok()?)?.take();
-        self.open -= usize::from(stamp.is_some());
-        stamp
-    }
-
-    /// Takes the oldest.
-    #[inline]
-    pub(super) fn pop(&mut self) -> Option<Stamp<R>> {
-        let oldest = self.oldest.take()?;
-        self.first += 1;
-        self.open -= 1;
-        if !self.later.is_empty() {
-            self.oldest = self.next();
-        }
-        Some(oldest)
-    }
-
-    /// Takes the oldest of the later ones.
-    #[inline]
-    fn next(&mut self) -> Option<Stamp<R>> {
-        loop {
-            match self.later.pop_front()? {
-                None => self.first += 1,
-                found => return found,
-            }
-        }
-    }
-
-    /// Numbers what is open from 0, for another connection.
-    pub(super) fn renumber(&mut self) {
-        self.first = 0;
-        self.later.retain(Option::is_some);
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Stamp<R>> {
-        self.oldest.iter().chain(self.later.iter().flatten())
-    }
-
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stamp<R>> {
-        self.oldest.iter_mut().chain(self.later.iter_mut().flatten())
-    }
-}
+use super::exchanges::{Exchange, Exchanges};
+use crate::protocol::{Protocol, Standing};
 
 /// One lane.
 pub(super) struct Lane<P: Protocol> {
     pub conn: Option<Conn>,
     /// When the connection was asked for.
     pub dialed: Time,
-    pub connected: bool,
-    /// The connection can carry exchanges.
+    /// The session has been opened, and exchanges may begin.
     pub ready: bool,
     /// The kernel has a payload that it has not sent yet.
     pub sending: bool,
@@ -129,39 +22,87 @@ pub(super) struct Lane<P: Protocol> {
     pub taken: Time,
     /// When something was last received.
     pub heard: Time,
-    pub state: Option<P::State>,
-    pub stamps: Stamps<P::Request>,
+    /// There is one as soon as the connection is made.
+    pub session: Option<P::Session>,
+    pub exchanges: Exchanges<P::Request>,
+    /// Whether an exchange has ended on this connection.
+    pub answered: bool,
     /// Whether the lane is in the queue of idle lanes.
     pub idle: bool,
     /// No new connection is tried before this time.
     pub retry_at: Option<Time>,
-    /// How many exchanges may be open; 0 if the peer takes no more.
-    depth: usize,
+    /// How many exchanges may be open; 0 if nothing further begins on this connection.
+    pub room: usize,
 }
 
 impl<P: Protocol> Lane<P> {
-    /// Begins no further exchange on this connection.
-    pub(super) fn refuse(&mut self) {
-        self.depth = 0;
+    pub(super) fn is_connected(&self) -> bool {
+        self.session.is_some()
     }
 
+    #[inline]
     pub(super) fn has_room(&self) -> bool {
-        self.stamps.len() < self.depth
+        self.exchanges.len() < self.room
+    }
+
+    /// Whether the connection has carried what it could.
+    #[inline]
+    pub(super) fn is_spent(&self) -> bool {
+        self.room == 0 && self.exchanges.under_way() == 0
+    }
+
+    /// Takes over how many exchanges the session has room for, of at most `depth`.
+    #[inline]
+    pub(super) fn make_room(&mut self, standing: Standing, depth: usize) {
+        self.room = standing.capacity.min(depth);
+    }
+
+    /// Begins what waits, as far as the session has room.
+    #[inline]
+    pub(super) fn begin(&mut self, protocol: &mut P) {
+        if self.exchanges.waiting() > 0 {
+            self.begin_waiting(protocol);
+        }
+    }
+
+    #[inline(never)]
+    fn begin_waiting(&mut self, protocol: &mut P) {
+        let Some(session) = self.session.as_mut().filter(|_| self.ready) else { return };
+        while self.exchanges.waiting() > 0 && self.exchanges.under_way() < self.room {
+            let Some(request) = self.exchanges.begin() else { break };
+            protocol.begin(session, request);
+        }
     }
 
     /// When it last sent anything.
     pub(super) fn last_sent(&self) -> Time {
-        self.stamps.newest().map_or(self.taken, |newest| newest.sent.max(self.taken))
+        self.exchanges.newest().map_or(self.taken, |newest| newest.sent.max(self.taken))
     }
 
-    /// Whether the oldest exchange has taken too long. The timeout counts from the last byte of its request to the whole
-    /// answer. Before the connection is made, it limits the connecting. In a pool it counts from the intended send.
-    pub(super) fn is_overdue(&self, now: Time, share: &Share) -> bool {
-        let Some(oldest) = self.stamps.oldest() else { return false };
-        let sent = if self.ready { oldest.sent.max(self.taken) } else { oldest.sent };
-        match share.idle_timeout {
-            Some(idle) if self.ready && self.heard > sent => now.since(self.heard) >= idle,
-            _ => now.since(if share.pool { oldest.intended } else { sent }) >= share.timeout,
+    /// The place and the id of an exchange that has taken too long.
+    pub(super) fn overdue(&self, now: Time, share: &Share) -> Option<(usize, Option<u64>)> {
+        let mut all = self.exchanges.iter().enumerate();
+        all.find(|(_, (id, exchange))| self.is_overdue(*id, exchange, now, share))
+            .map(|(at, (id, _))| (at, id))
+    }
+
+    /// Whether an exchange has taken too long. The timeout counts from the last byte of its request to the whole answer.
+    /// Before the connection is made, it limits the connecting. In a pool it counts from the intended send.
+    fn is_overdue(&self, id: Option<u64>, exchange: &Exchange<P::Request>, now: Time, share: &Share) -> bool {
+        let since = if share.pool { exchange.intended } else { exchange.sent };
+        if !self.ready {
+            return now.since(since) >= share.timeout;
+        }
+        // Without an order, what the connection sends and receives may belong to any exchange.
+        let (taken, heard) = if P::IN_ORDER {
+            (self.taken, Some(self.heard))
+        } else {
+            (exchange.sent, id.and_then(|id| self.exchanges.last_part(id)))
+        };
+        let sent = exchange.sent.max(taken);
+        match (share.idle_timeout, heard) {
+            (Some(idle), Some(heard)) if heard > sent => now.since(heard) >= idle,
+            _ => now.since(if share.pool { exchange.intended } else { sent }) >= share.timeout,
         }
     }
 }
@@ -171,8 +112,8 @@ pub(super) struct Lanes<P: Protocol> {
     lanes: Vec<Lane<P>>,
     /// Lane numbers by the connection's index in the reactor.
     by_conn: Vec<u32>,
-    /// How many exchanges may be open on a lane.
-    depth: usize,
+    /// How many exchanges may be open on a lane, if the session has room for them.
+    pub depth: usize,
 }
 
 impl<P: Protocol> Lanes<P> {
@@ -181,16 +122,16 @@ impl<P: Protocol> Lanes<P> {
         let lane = || Lane {
             conn: None,
             dialed: now,
-            connected: false,
             ready: false,
             sending: false,
             taken: now,
             heard: now,
-            state: None,
-            stamps: Stamps::default(),
+            session: None,
+            exchanges: Exchanges::default(),
+            answered: false,
             idle: false,
             retry_at: None,
-            depth,
+            room: depth,
         };
         Self { lanes: std::iter::repeat_with(lane).take(count).collect(), by_conn: Vec::new(), depth }
     }
@@ -220,19 +161,18 @@ impl<P: Protocol> Lanes<P> {
         let lane = &mut self[index];
         lane.conn = Some(conn);
         lane.dialed = now;
-        (lane.connected, lane.ready) = (false, false);
+        lane.ready = false;
         lane.retry_at = None;
     }
 
-    /// Takes a lane's connection away, and forgets its state. What is open is numbered anew.
+    /// Takes a lane's connection away, and forgets its session. What is open waits for the next one.
     pub(super) fn detach(&mut self, index: usize) -> Option<Conn> {
         let depth = self.depth;
         let lane = &mut self[index];
-        (lane.connected, lane.ready) = (false, false);
-        lane.sending = false;
-        lane.state = None;
-        lane.depth = depth;
-        lane.stamps.renumber();
+        (lane.ready, lane.sending, lane.answered) = (false, false, false);
+        lane.session = None;
+        lane.room = depth;
+        lane.exchanges.start_over();
         lane.conn.take()
     }
 }

@@ -5,12 +5,12 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 
-use reactor::{Backend, Payload, Reactor, ReactorConfig};
+use reactor::{Backend, Ends, Payload, Reactor, ReactorConfig};
 
 use super::*;
 use crate::Rendezvous;
 use crate::pacer::{Arrivals, Stop};
-use crate::protocol::Success;
+use crate::protocol::{Mark, Standing, Success};
 
 /// A request is one byte, its number. An answer is a number and what became of it.
 struct Toy;
@@ -19,35 +19,39 @@ struct Toy;
 const DONE: u8 = b'd';
 /// The exchange with this number fails alone.
 const FAILED: u8 = b'f';
-/// From this number on nothing was processed.
+/// The exchange with this number was not processed; others are.
+const REFUSED: u8 = b'r';
+/// From this number on nothing was processed, and nothing will be.
 const LIMIT: u8 = b'l';
 
 struct State {
     begun: u8,
     sent: u8,
-    limit: u64,
+    limited: bool,
+    open: Vec<u64>,
 }
 
 impl Protocol for Toy {
-    type State = State;
+    type Session = State;
     type Request = ();
 
     fn keeps_connections(&self) -> bool {
         true
     }
 
-    fn open(&mut self, _lane: usize) -> State {
-        State { begun: 0, sent: 0, limit: u64::MAX }
+    fn open(&mut self, _lane: usize, _ends: Option<Ends>) -> State {
+        State { begun: 0, sent: 0, limited: false, open: Vec::new() }
     }
 
-    fn limit(&self, state: &State) -> u64 {
-        state.limit
+    fn standing(&self, state: &State) -> Standing {
+        Standing::ready(if state.limited { 0 } else { usize::MAX })
     }
 
     fn pick(&mut self) {}
 
     fn begin(&mut self, state: &mut State, (): ()) {
-        assert_eq!(state.limit, u64::MAX, "nothing begins on a connection that takes no more");
+        assert!(!state.limited, "nothing begins on a connection that takes no more");
+        state.open.push(u64::from(state.begun));
         state.begun += 1;
     }
 
@@ -61,22 +65,35 @@ impl Protocol for Toy {
 
     fn sent(&mut self, _payload: Payload) {}
 
-    fn receive(&mut self, state: &mut State, bytes: &[u8], replies: &mut Vec<Reply>) -> Result<(), Fault> {
+    fn receive(
+        &mut self,
+        state: &mut State,
+        bytes: &[u8],
+        outcomes: &mut Outcomes,
+    ) -> Result<(), Box<Fault>> {
         for answer in bytes.chunks(2) {
-            let number = u64::from(answer[0]);
+            let id = u64::from(answer[0]);
             match answer[1] {
-                DONE => replies.push(Reply { number, result: Ok(Success { units: 1, payload: 0 }) }),
-                FAILED => {
-                    let fault = Fault::new(ErrorClass::Status, Seen::Status(500));
-                    replies.push(Reply { number, result: Err(fault) });
+                DONE => outcomes.end(id, Ok(Success { units: 1, payload: 0 })),
+                FAILED => outcomes.end(id, Err(Fault::new(ErrorClass::Status, Seen::Status(500)))),
+                REFUSED => outcomes.marks.push((id, Mark::Refused)),
+                _ => {
+                    state.limited = true;
+                    let refused = state.open.iter().filter(|open| **open >= id);
+                    outcomes.marks.extend(refused.map(|id| (*id, Mark::Refused)));
                 }
-                _ => state.limit = number,
             }
+            state.open.retain(|open| *open != id);
         }
         Ok(())
     }
 
-    fn end(&mut self, _state: &mut State, _replies: &mut Vec<Reply>) -> Fault {
+    fn cancel(&mut self, state: &mut State, id: u64) -> bool {
+        state.open.retain(|open| *open != id);
+        true
+    }
+
+    fn end(&mut self, _state: &mut State, _outcomes: &mut Outcomes) -> Fault {
         Fault::new(ErrorClass::ClosedEarly, Seen::Nothing)
     }
 }
@@ -171,6 +188,29 @@ fn what_the_peer_has_not_processed_begins_anew_on_another_connection() {
         &[(4, &[(3, DONE), (0, DONE), (1, DONE), (2, DONE)])],
     ]);
     assert_eq!(outcome(&exchanges(address, 6)), (6, 6, 0, 2));
+    server.join().expect("the script was followed");
+}
+
+#[test]
+fn a_refused_exchange_begins_anew_on_the_same_connection() {
+    // 1 is refused. It begins anew as 4, after those that wait for nothing.
+    let (address, server) =
+        serve(&[&[(4, &[(1, REFUSED), (0, DONE)]), (2, &[(2, DONE), (3, DONE), (4, DONE), (5, DONE)])]]);
+    assert_eq!(outcome(&exchanges(address, 5)), (5, 5, 0, 1));
+    server.join().expect("the script was followed");
+}
+
+#[test]
+fn an_exchange_that_is_never_answered_times_out_alone() {
+    // 1 is left open. The others and those after them are answered on the same connection.
+    let (address, server) =
+        serve(&[&[(4, &[(0, DONE), (2, DONE), (3, DONE)]), (2, &[(4, DONE), (5, DONE)])]]);
+    let tally = drive_as(address, |share| {
+        share.stop = Stop::Count(6);
+        share.timeout = Duration::from_millis(300);
+    });
+    assert_eq!(outcome(&tally), (6, 5, 1, 1));
+    assert_eq!(tally.first_errors[&ErrorClass::RequestTimeout].exchange, Some(2));
     server.join().expect("the script was followed");
 }
 

@@ -7,7 +7,7 @@ use super::*;
 /// Sends a stream that is told to close after `sends` pieces. Returns what was sent, and the state.
 fn stream(target: FrameStream, sends: usize) -> (Summary, Streams, State) {
     let mut frames = Streams::new(&target, target.count, 1).expect("frames that fit their prefix");
-    let mut state = frames.open(0);
+    let mut state = frames.open(0, None);
     frames.begin(&mut state, ());
     let mut counter = FrameCounter::new(target.prefix);
     for number in 0.. {
@@ -45,9 +45,9 @@ fn the_answer_must_be_the_count_that_was_sent() {
         let mut bytes = vec![0, 0, 0, 16];
         bytes.extend_from_slice(&summary.encode());
         bytes.extend_from_slice(extra);
-        let mut replies = Vec::new();
-        let end = frames.receive(&mut state, &bytes, &mut replies);
-        end.err().or_else(|| replies[0].result.err()).map(|fault| fault.class)
+        let mut outcomes = Outcomes::default();
+        let end = frames.receive(&mut state, &bytes, &mut outcomes);
+        end.err().map(|fault| *fault).or_else(|| outcomes.ends[0].result.err()).map(|fault| fault.class)
     };
     assert_eq!(answer(Summary { frames: 7, bytes: 70 }, b""), None);
     assert_eq!(answer(Summary { frames: 6, bytes: 70 }, b""), Some(ErrorClass::Length));
@@ -58,10 +58,10 @@ fn the_answer_must_be_the_count_that_was_sent() {
 #[test]
 fn an_answer_before_the_end_of_the_stream_is_a_fault() {
     let mut frames = Streams::new(&target(10, None), None, 1).expect("frames");
-    let mut state = frames.open(0);
+    let mut state = frames.open(0, None);
     frames.begin(&mut state, ());
     frames.next(&mut state, false);
-    assert!(frames.receive(&mut state, &[0], &mut Vec::new()).is_err());
+    assert!(frames.receive(&mut state, &[0], &mut Outcomes::default()).is_err());
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_number_of_frames_is_spread_over_connections_without_loss() {
     let mut frames = Streams::new(&target(1, None), Some(11), 4).expect("frames");
     let mut counts = Vec::new();
     for _ in 0..4 {
-        let mut state = frames.open(0);
+        let mut state = frames.open(0, None);
         frames.begin(&mut state, ());
         while let Next::Send(_) = frames.next(&mut state, false) {}
         counts.push(state.frames);

@@ -50,6 +50,8 @@ pub(crate) struct Judge {
     max_answer: u64,
     /// Whether the bytes of bodies matter, not only their number.
     reads: bool,
+    /// Whether every answer needs a closer look: its bytes matter, or its connection ends with it.
+    closely: bool,
     inspector: Option<Box<Inspector>>,
 }
 
@@ -65,14 +67,15 @@ impl Judge {
         let length = expect.body.as_ref().map(|body| body.len() as u64).or(expect.length);
         let inspector = Inspector::new(target, &expect, first);
         let reads = expect.body.is_some() || inspector.is_some();
-        Self { expect: Expect { length, ..expect }, max_answer: target.max_answer, reads, inspector }
+        let closely = reads || !target.keep_alive;
+        Self { expect: Expect { length, ..expect }, max_answer: target.max_answer, reads, closely, inspector }
     }
 
     /// Whether a whole answer is surely right: one that needs no closer look.
     #[inline(always)]
     pub(super) fn accepts(&self, head: &ResponseHead<'_>, body: &[u8]) -> bool {
         let Expect { status, length, .. } = &self.expect;
-        !self.reads
+        !self.closely
             && head.keep_alive
             && status.contains(head.status)
             && body.len() as u64 <= self.max_answer

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::http::{Requests, Same};
-use crate::protocol::{Protocol, Reply};
+use crate::protocol::{End, Outcomes, Protocol};
 use crate::target::Expect;
 
 /// How the end of a body is found.
@@ -56,24 +56,24 @@ fn message(lines: &str, body: &[u8], framing: Framing) -> Vec<u8> {
 }
 
 /// What pieces of these sizes lead to.
-fn replies(requests: &mut Requests<Same>, bytes: &[u8], cuts: &[usize], close: bool) -> Vec<Reply> {
-    let mut state = requests.open(0);
+fn replies(requests: &mut Requests<Same>, bytes: &[u8], cuts: &[usize], close: bool) -> Vec<End> {
+    let mut state = requests.open(0, None);
     requests.begin(&mut state, ());
     requests.next(&mut state, false);
-    let (mut found, mut rest, mut sizes) = (Vec::new(), bytes, cuts.iter().cycle());
+    let (mut outcomes, mut rest, mut sizes) = (Outcomes::default(), bytes, cuts.iter().cycle());
     while !rest.is_empty() {
         let size = sizes.next().copied().unwrap_or(rest.len()).clamp(1, rest.len());
         let (piece, after) = rest.split_at(size);
-        if let Err(fault) = requests.receive(&mut state, piece, &mut found) {
-            found.push(Reply { number: 0, result: Err(fault) });
-            return found;
+        if let Err(fault) = requests.receive(&mut state, piece, &mut outcomes) {
+            outcomes.ends.push(End { id: 0, result: Err(*fault) });
+            return outcomes.ends;
         }
         rest = after;
     }
     if close {
-        requests.end(&mut state, &mut found);
+        requests.end(&mut state, &mut outcomes);
     }
-    found
+    outcomes.ends
 }
 
 /// What is wrong with an answer; None if nothing is.
