@@ -407,6 +407,7 @@ fn ten_thousand_servers_never_speak() {
         let number = (MUTE + 1).to_string();
         let words = ["load", &url, "-n", &number, "-c", &number, "-t", "1", "--json", "--reactor", io];
         let load = Guarded::spawn(&mut narrows([&words[..], &["--timeout", "4s"]].concat()));
+        let listening = listener.as_raw_fd();
         let (first, _) = listener.accept().expect("a connection");
         let beside = thread::spawn(move || {
             let mut connection = Connection::new(first);
@@ -417,8 +418,17 @@ fn ten_thousand_servers_never_speak() {
             }
             answered
         });
-        let mute: Vec<_> = (0..MUTE).map(|_| listener.accept().expect("a connection")).collect();
+        let mute = thread::spawn(move || {
+            let mut accepted = Vec::new();
+            while let Ok(connection) = listener.accept() {
+                accepted.push(connection);
+            }
+            accepted
+        });
         let (ended, peak) = load.end_with_peak();
+        // SAFETY: the call takes no pointers, and the thread keeps the socket until the call has woken it.
+        assert_eq!(unsafe { libc::shutdown(listening, libc::SHUT_RD) }, 0);
+        let mute = mute.join().expect("it accepts until it is woken");
         let json = ended.json();
         assert_adds_up(&json);
         assert!(peak < MEMORY, "{io}: {peak} bytes");
@@ -427,8 +437,13 @@ fn ten_thousand_servers_never_speak() {
             Some(beside.join().expect("no error beside mute servers")),
             "{io}: {json}"
         );
+        // A machine that is busy with other work does not accept all of them in time.
         let classes = json["errors"].as_object().expect("errors");
-        assert!(classes.keys().eq(["request_timeout"]), "{io}: {json}");
+        let timeouts = ["connect_timeout", "request_timeout"];
+        assert!(classes.keys().all(|class| timeouts.contains(&class.as_str())), "{io}: {json}");
+        assert!(classes.contains_key("request_timeout"), "{io}: {json}");
+        let lost: u64 = classes.values().filter_map(Value::as_u64).sum();
+        assert_eq!(lost, MUTE as u64, "{io}: {json}");
         drop(mute);
         longest = longest.max(Duration::from_secs_f64(json["elapsed_s"].as_f64().expect("a number")));
         most = most.max(peak);
