@@ -6,8 +6,8 @@ use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Answer, values};
-use crate::found::{Excerpt, Found};
-use crate::json::{self, Leaf, Step};
+use crate::found::{Actual, Excerpt};
+use crate::json::{self, Leaf, PathStep};
 use crate::parse::{self, CheckError};
 
 /// A value of an answer, and the name under which later requests have it. Its text is what a person wrote.
@@ -22,7 +22,7 @@ pub struct Capture {
 /// Where a value is.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    Json(Vec<Step>),
+    Json(Vec<PathStep>),
     Header(String),
     Cookie(String),
     /// What the first group matches, or all if there is no group.
@@ -53,7 +53,7 @@ impl Capture {
     ///
     /// # Errors
     /// What was found instead.
-    pub fn take(&self, answer: &Answer<'_>) -> Result<String, Found> {
+    pub fn take(&self, answer: &Answer<'_>) -> Result<String, Actual> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let value = match &self.source {
             Source::Json(steps) => match json::find(answer.body, steps)? {
@@ -62,21 +62,21 @@ impl Capture {
                 Leaf::Boolean(flag) => flag.to_string(),
                 other => return Err(other.found()),
             },
-            Source::Header(name) => values(answer.head, name).next().map(text).ok_or(Found::Missing)?,
+            Source::Header(name) => values(answer.head, name).next().map(text).ok_or(Actual::Missing)?,
             Source::Cookie(name) => {
                 let named = cookies(answer.head).find(|(known, _)| *known == name.as_bytes());
-                named.map(|(_, value)| text(value)).ok_or(Found::Missing)?
+                named.map(|(_, value)| text(value)).ok_or(Actual::Missing)?
             }
             Source::Body(pattern) => {
                 let found = pattern.captures(answer.body);
-                let found = found.ok_or(Found::Body(Excerpt::of(answer.body)))?;
+                let found = found.ok_or(Actual::Body(Excerpt::of(answer.body)))?;
                 let group = found.get(1).or_else(|| found.get(0));
-                group.map(|group| text(group.as_bytes())).ok_or(Found::Missing)?
+                group.map(|group| text(group.as_bytes())).ok_or(Actual::Missing)?
             }
         };
         // It could not be sent in a header.
         if value.chars().any(char::is_control) {
-            Err(Found::Text(Excerpt::of(value.as_bytes())))
+            Err(Actual::Text(Excerpt::of(value.as_bytes())))
         } else {
             Ok(value)
         }

@@ -7,8 +7,8 @@ use regex::bytes::Regex;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-use crate::found::{Excerpt, Found};
-use crate::json::{self, Leaf, Step};
+use crate::found::{Actual, Excerpt};
+use crate::json::{self, Leaf, PathStep};
 use crate::number::{Number, Order};
 use crate::parse::{self, CheckError};
 use crate::statuses::Statuses;
@@ -52,7 +52,7 @@ pub(crate) enum Test {
     Header(String, Option<TextTest>),
     Body(TextTest),
     Sha256([u8; 32]),
-    Json(Vec<Step>, JsonTest),
+    Json(Vec<PathStep>, JsonTest),
 }
 
 /// What a text must be.
@@ -166,26 +166,26 @@ impl Check {
     ///
     /// # Errors
     /// What was found instead.
-    pub fn holds(&self, answer: &Answer<'_>) -> Result<(), Found> {
+    pub fn holds(&self, answer: &Answer<'_>) -> Result<(), Actual> {
         match &self.test {
             Test::Status(_) => Ok(()),
             Test::Length(order, wanted) => {
                 let (got, wanted) = (i128::from(answer.length), i128::from(*wanted));
                 verdict(order.holds(Number::Whole(got), Number::Whole(wanted)), || {
-                    Found::Value(Excerpt::written(got))
+                    Actual::Value(Excerpt::written(got))
                 })
             }
             Test::Header(name, test) => header(answer.head, name, test.as_ref()),
             Test::Body(test) => verdict(test.holds(answer.body), || match test {
                 TextTest::HasNot(pattern) => {
                     let within = pattern.find(answer.body).map_or(&b""[..], |found| found.as_bytes());
-                    Found::Within(Excerpt::of(within))
+                    Actual::Within(Excerpt::of(within))
                 }
-                _ => Found::Body(Excerpt::of(answer.body)),
+                _ => Actual::Body(Excerpt::of(answer.body)),
             }),
             Test::Sha256(wanted) => {
                 let got = sha256(answer.body);
-                verdict(got == *wanted, || Found::Digest(got))
+                verdict(got == *wanted, || Actual::Digest(got))
             }
             Test::Json(steps, test) => {
                 let leaf = json::find(answer.body, steps)?;
@@ -199,12 +199,12 @@ fn sha256(body: &[u8]) -> [u8; 32] {
     digest(&SHA256, body).as_ref().try_into().unwrap_or_default()
 }
 
-fn verdict(holds: bool, found: impl FnOnce() -> Found) -> Result<(), Found> {
+fn verdict(holds: bool, found: impl FnOnce() -> Actual) -> Result<(), Actual> {
     if holds { Ok(()) } else { Err(found()) }
 }
 
 /// Whether one of the header's lines meets the test.
-fn header(head: &[u8], name: &str, test: Option<&TextTest>) -> Result<(), Found> {
+fn header(head: &[u8], name: &str, test: Option<&TextTest>) -> Result<(), Actual> {
     let mut first = None;
     for value in values(head, name) {
         if test.is_none_or(|test| test.holds(value)) {
@@ -212,7 +212,7 @@ fn header(head: &[u8], name: &str, test: Option<&TextTest>) -> Result<(), Found>
         }
         first = first.or(Some(value));
     }
-    Err(first.map_or(Found::Missing, |value| Found::Text(Excerpt::of(value))))
+    Err(first.map_or(Actual::Missing, |value| Actual::Text(Excerpt::of(value))))
 }
 
 /// The values of the header lines with this name.

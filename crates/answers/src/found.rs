@@ -57,7 +57,7 @@ impl fmt::Debug for Excerpt {
 
 /// What a check found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum Actual {
     /// What it asks for is not there.
     Missing,
     /// This value: a number, `true`, `an array`.
@@ -79,7 +79,7 @@ pub enum Found {
     Digest([u8; 32]),
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for Actual {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing => f.write_str("it is missing"),

@@ -6,12 +6,12 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Deserializer;
 
-use crate::found::{Excerpt, Found};
+use crate::found::{Actual, Excerpt};
 use crate::number::Number;
 
 /// One step on the way to a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum PathStep {
     /// The member of an object with this name.
     Member(String),
     /// The item of an array with this number, from 0.
@@ -35,15 +35,15 @@ pub(crate) enum Leaf {
 
 impl Leaf {
     /// What it is, for people.
-    pub(crate) fn found(&self) -> Found {
+    pub(crate) fn found(&self) -> Actual {
         match self {
-            Self::Missing => Found::Missing,
-            Self::Null => Found::Value(Excerpt::of(b"null")),
-            Self::Boolean(flag) => Found::Value(Excerpt::written(flag)),
-            Self::Number(number) => Found::Value(Excerpt::written(number)),
-            Self::Text(text) => Found::Text(Excerpt::of(text.as_bytes())),
-            Self::Array => Found::Value(Excerpt::of(b"an array")),
-            Self::Object => Found::Value(Excerpt::of(b"an object")),
+            Self::Missing => Actual::Missing,
+            Self::Null => Actual::Value(Excerpt::of(b"null")),
+            Self::Boolean(flag) => Actual::Value(Excerpt::written(flag)),
+            Self::Number(number) => Actual::Value(Excerpt::written(number)),
+            Self::Text(text) => Actual::Text(Excerpt::of(text.as_bytes())),
+            Self::Array => Actual::Value(Excerpt::of(b"an array")),
+            Self::Object => Actual::Value(Excerpt::of(b"an object")),
         }
     }
 }
@@ -52,34 +52,34 @@ impl Leaf {
 ///
 /// # Errors
 /// The document is not JSON.
-pub(crate) fn find(document: &[u8], steps: &[Step]) -> Result<Leaf, Found> {
+pub(crate) fn find(document: &[u8], steps: &[PathStep]) -> Result<Leaf, Actual> {
     let mut reader = Deserializer::from_slice(document);
-    let found = Way { steps }.deserialize(&mut reader).and_then(|leaf| reader.end().map(|()| leaf));
+    let found = Cursor { steps }.deserialize(&mut reader).and_then(|leaf| reader.end().map(|()| leaf));
     found.map_err(|error| match document {
-        [] => Found::Body(Excerpt::of(b"")),
+        [] => Actual::Body(Excerpt::of(b"")),
         _ => {
             let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-            Found::NotJson { line: narrow(error.line()), column: narrow(error.column()) }
+            Actual::NotJson { line: narrow(error.line()), column: narrow(error.column()) }
         }
     })
 }
 
 /// The rest of a way.
-struct Way<'a> {
-    steps: &'a [Step],
+struct Cursor<'a> {
+    steps: &'a [PathStep],
 }
 
-impl Way<'_> {
+impl Cursor<'_> {
     fn end(self, leaf: Leaf) -> Leaf {
         if self.steps.is_empty() { leaf } else { Leaf::Missing }
     }
 
     fn is_length(&self) -> bool {
-        matches!(self.steps, [Step::Member(name)] if name == LENGTH)
+        matches!(self.steps, [PathStep::Member(name)] if name == LENGTH)
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Way<'_> {
+impl<'de> DeserializeSeed<'de> for Cursor<'_> {
     type Value = Leaf;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Leaf, D::Error> {
@@ -87,7 +87,7 @@ impl<'de> DeserializeSeed<'de> for Way<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Way<'_> {
+impl<'de> Visitor<'de> for Cursor<'_> {
     type Value = Leaf;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,8 +126,8 @@ impl<'de> Visitor<'de> for Way<'_> {
         let mut count = 0_usize;
         loop {
             let more = match self.steps {
-                [Step::Item(place), rest @ ..] if *place == count => {
-                    items.next_element_seed(Way { steps: rest })?.map(|leaf| found = leaf).is_some()
+                [PathStep::Item(place), rest @ ..] if *place == count => {
+                    items.next_element_seed(Cursor { steps: rest })?.map(|leaf| found = leaf).is_some()
                 }
                 _ => items.next_element::<IgnoredAny>()?.is_some(),
             };
@@ -143,8 +143,8 @@ impl<'de> Visitor<'de> for Way<'_> {
         let mut found = if self.steps.is_empty() { Leaf::Object } else { Leaf::Missing };
         while let Some(name) = members.next_key::<String>()? {
             match self.steps {
-                [Step::Member(wanted), rest @ ..] if *wanted == name => {
-                    found = members.next_value_seed(Way { steps: rest })?;
+                [PathStep::Member(wanted), rest @ ..] if *wanted == name => {
+                    found = members.next_value_seed(Cursor { steps: rest })?;
                 }
                 _ => _ = members.next_value::<IgnoredAny>()?,
             }

@@ -18,6 +18,6 @@ mod statuses;
 pub use capture::{Capture, cookies};
 pub use check::{Answer, Check, Subject};
 pub use coding::{ACCEPTED, Broken, Coding, Encodings, accept, decode};
-pub use found::{Excerpt, Found};
+pub use found::{Actual, Excerpt};
 pub use parse::CheckError;
 pub use statuses::Statuses;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::capture::Source;
 use crate::check::{JsonTest, Literal, Test, TextTest};
-use crate::json::Step;
+use crate::json::PathStep;
 use crate::number::{Number, Order};
 use crate::statuses::Statuses;
 
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the way to a value: `.name`, `["any name"]` and `[3]`.
-    fn steps(&mut self) -> Parsed<Vec<Step>> {
+    fn steps(&mut self) -> Parsed<Vec<PathStep>> {
         let mut steps = Vec::new();
         loop {
             if self.take(".") {
@@ -223,7 +223,7 @@ impl<'a> Reader<'a> {
                 if name.is_empty() {
                     return Err(self.wrong("a name is expected; write [\"…\"] around one with signs in it"));
                 }
-                steps.push(Step::Member(name.to_owned()));
+                steps.push(PathStep::Member(name.to_owned()));
             } else if self.take("[") {
                 steps.push(self.bracket()?);
                 if !self.take("]") {
@@ -236,17 +236,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads what is in brackets: a number or a text in quotes.
-    fn bracket(&mut self) -> Parsed<Step> {
+    fn bracket(&mut self) -> Parsed<PathStep> {
         if self.rest().starts_with('"') {
             let mut texts = serde_json::Deserializer::from_str(self.rest()).into_iter::<String>();
             if let Some(Ok(name)) = texts.next() {
                 self.skip(texts.byte_offset());
-                return Ok(Step::Member(name));
+                return Ok(PathStep::Member(name));
             }
         }
         let place = self.at;
         let digits = self.until(&[']']);
-        digits.parse().map(Step::Item).map_err(|_| {
+        digits.parse().map(PathStep::Item).map_err(|_| {
             let why = "a number from 0 or a name in quotes is expected, as in [3] or [\"a b\"]";
             Self { at: place, ..*self }.wrong(why)
         })

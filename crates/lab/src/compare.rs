@@ -23,8 +23,8 @@ pub use select::{Selection, Side};
 use crate::condition::Condition;
 use crate::experiment::Figure;
 use crate::findings::{
-    Answer, Estimate, ExperimentFindings, Findings, Missing, Ratio, Rows, Shown, Test, Tested, log_ratios,
-    test,
+    ConditionOutcome, Estimate, ExperimentFindings, Findings, Missing, Ratio, Rows, Shown, Test, Tested,
+    log_ratios, test,
 };
 use crate::observation::Scenario;
 
@@ -178,7 +178,7 @@ pub fn gated(
                 continue;
             }
             let Some(ratio) = pair.ratio() else {
-                let answer = Answer::Inconclusive;
+                let answer = ConditionOutcome::Inconclusive;
                 open.push((index, at, Tested { seen: None, p: None, withheld: None, answer }));
                 continue;
             };

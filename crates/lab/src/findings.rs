@@ -50,7 +50,7 @@ pub use beside::{
 pub use claim::{Claim, Silence};
 pub use comparison::{Comparison, NoiseFloor, Ratio, is_hardly_measured, log_ratios};
 use comparison::{Judged, judge};
-pub use conditions::{Answer, Gate, Gated, Tested};
+pub use conditions::{ConditionOutcome, Gate, Gated, Tested};
 pub(crate) use conditions::{Shown, Test, test};
 pub use detail::Detail;
 pub use effect::{Effect, Interaction};
@@ -66,7 +66,7 @@ pub use per_connection::{MANY_CONNECTIONS, PerConnection};
 pub use reason::{Counted, Reason};
 pub use table::{Cell, Column, FigureTable, Note, Row, Table, TableKind, Unit, column};
 pub use tuned::{
-    Advice, Because, Contribution, Failing, Favourite, Heat, Keeps, Kept, KnobEffect, LeftOpen, Together,
+    Advice, Because, Contribution, Failing, Favourite, Heat, Keeps, Kept, KnobEffect, LeftOpen, PairEffect,
     Tried, Tuned, Unmeasured,
 };
 pub use warning::{APART, Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};

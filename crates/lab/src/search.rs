@@ -14,9 +14,9 @@ mod standing;
 use serde::{Deserialize, Serialize};
 use systems::{Point, Value};
 
-pub use lattice::{Axle, Cell, Lattice};
+pub use lattice::{Cell, Dimension, Lattice};
 pub use limit::{Bounded, Limit};
-pub use race::{FEWEST_PROOFS, MOST_PROOFS, Race, Stage, Step, Terms, WHOLE, untried};
+pub use race::{FEWEST_PROOFS, MOST_PROOFS, Race, Round, Stage, Terms, WHOLE, untried};
 pub use standing::{Figures, Shown, Standing};
 
 use crate::figures::{has_too_many_errors, log_figure, measured};
@@ -41,7 +41,7 @@ pub struct Search {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<Limit>,
     /// Its rounds so far: step `i` is round `i`.
-    pub steps: Vec<Step>,
+    pub steps: Vec<Round>,
 }
 
 impl Search {
@@ -59,12 +59,12 @@ impl Search {
         setup: &Setup,
         budget_s: Option<f64>,
         observations: &[Observation],
-    ) -> Vec<(Step, Vec<Scenario>)> {
+    ) -> Vec<(Round, Vec<Scenario>)> {
         let Some(space) = Space::of(setup).filter(|space| self.is_in(space)) else { return Vec::new() };
         let shown = shown(setup, &space, self, observations);
         let terms = Terms { trials: affordable(budget_s, self.terms.trials, observations), ..self.terms };
         let steps = race::next(&space.lattice, &terms, &self.steps, &shown);
-        let round = |step: Step| {
+        let round = |step: Round| {
             let cells = step.cells.iter();
             let scenarios = cells.filter_map(|cell| space.scenario(cell)).collect();
             (step, scenarios)
@@ -116,7 +116,7 @@ impl Space {
             let default = axis.values.iter().position(|other| other == value)?;
             let ordered = axis.values.iter().all(|value| matches!(value, Value::Integer(_)));
             space.knobs.push((axis.knob.clone(), axis.values.clone()));
-            space.lattice.knobs.push(Axle { values: axis.values.len(), ordered });
+            space.lattice.knobs.push(Dimension { values: axis.values.len(), ordered });
             space.lattice.default.push(default);
         }
         let few = space.lattice.knobs.iter().all(|knob| knob.values <= MOST_VALUES);

@@ -290,7 +290,7 @@ fn naive(trials: u32, better: f64) -> Shares {
 }
 
 /// A method, applied to equal systems and to systems that differ by 5 %.
-struct Way {
+struct Method {
     name: &'static str,
     equal: Shares,
     different: Shares,
@@ -299,10 +299,11 @@ struct Way {
 /// The numbers of rounds for which coverage and errors are verified.
 const FIXED: [u32; 4] = [3, 5, 10, 20];
 
-fn ways() -> &'static [Way] {
-    static WAYS: OnceLock<Vec<Way>> = OnceLock::new();
+fn ways() -> &'static [Method] {
+    static WAYS: OnceLock<Vec<Method>> = OnceLock::new();
     WAYS.get_or_init(|| {
-        let way = |name, make: &dyn Fn(f64) -> Shares| Way { name, equal: make(1.0), different: make(1.05) };
+        let way =
+            |name, make: &dyn Fn(f64) -> Shares| Method { name, equal: make(1.0), different: make(1.05) };
         let mut all = vec![
             way("one run each", &|better| naive(1, better)),
             way("mean of ten in sequence", &|better| naive(10, better)),
@@ -319,15 +320,15 @@ fn ways() -> &'static [Way] {
     })
 }
 
-fn narrows() -> &'static [Way] {
+fn narrows() -> &'static [Method] {
     &ways()[2..]
 }
 
-fn fixed() -> &'static [Way] {
+fn fixed() -> &'static [Method] {
     &narrows()[..FIXED.len()]
 }
 
-fn auto() -> &'static [Way] {
+fn auto() -> &'static [Method] {
     &narrows()[FIXED.len()..FIXED.len() + 2]
 }
 
@@ -424,7 +425,7 @@ fn two_runs(better: f64) -> Shares {
 #[test]
 #[ignore = "simulates for long; `make test` runs it"]
 fn two_runs_of_the_same_are_rarely_called_different() {
-    let Way { equal, different, .. } = &ways()[ways().len() - 1];
+    let Method { equal, different, .. } = &ways()[ways().len() - 1];
     for shares in [equal, different] {
         assert!(shares.false_claims <= 0.05, "{}", shares.false_claims);
         assert!((0.93..=0.975).contains(&shares.held), "{}", shares.held);

@@ -17,7 +17,7 @@ use crate::{Among, ArrivalSchedule, Arrivals, Ending, Gaps, Job, Stop};
 /// A job as plain values. It has no rendezvous, and no reports.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assignment {
-    address: Place,
+    address: Endpoint,
     traffic: TrafficValue,
     connections: usize,
     callers: usize,
@@ -39,7 +39,7 @@ pub struct Assignment {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-enum Place {
+enum Endpoint {
     Tcp(std::net::SocketAddr),
     Unix(PathBuf),
 }
@@ -124,8 +124,8 @@ impl Assignment {
         };
         Ok(Self {
             address: match &target.address {
-                Address::Tcp(address) => Place::Tcp(*address),
-                Address::Unix(path) => Place::Unix(path.clone()),
+                Address::Tcp(address) => Endpoint::Tcp(*address),
+                Address::Unix(path) => Endpoint::Unix(path.clone()),
             },
             traffic: match &target.traffic {
                 Traffic::Http(http) => TrafficValue::Http(Box::new(HttpValue::of(http)?)),
@@ -165,8 +165,8 @@ impl Assignment {
     pub fn job(self) -> Result<Job, String> {
         self.check()?;
         let address = match self.address {
-            Place::Tcp(address) => Address::Tcp(address),
-            Place::Unix(path) => Address::unix(path).map_err(|why| why.to_string())?,
+            Endpoint::Tcp(address) => Address::Tcp(address),
+            Endpoint::Unix(path) => Address::unix(path).map_err(|why| why.to_string())?,
         };
         let traffic = match self.traffic {
             TrafficValue::Http(http) => Traffic::Http(http.http()),

@@ -5,7 +5,7 @@ use std::slice::EscapeAscii;
 use std::sync::Arc;
 use std::time::Duration;
 
-use answers::{Broken, Found};
+use answers::{Actual, Broken};
 use serde::{Deserialize, Serialize};
 use wire::foreign;
 
@@ -162,7 +162,7 @@ pub enum Seen {
         /// Its place among the checks of the target.
         index: u32,
         /// What it found.
-        found: Found,
+        found: Actual,
     },
     /// A body that cannot be decoded.
     Coding(Broken),
@@ -372,7 +372,7 @@ mod tests {
         );
         let nowhere = Example { heard: Seen::Nothing, connection: None, exchange: None, ..example };
         assert_eq!(nowhere.to_string(), "status 500 (no connection, 1.234 s into the window)");
-        let seen = Seen::Check { index: 0, found: Found::Missing };
+        let seen = Seen::Check { index: 0, found: Actual::Missing };
         let fault = Fault::new(ErrorClass::WrongContent, seen);
         let checked = Example { fault, check: Some("json.a=1".into()), ..nowhere };
         assert_eq!(checked.to_string(), "json.a=1: it is missing (no connection, 1.234 s into the window)");

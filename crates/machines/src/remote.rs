@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde_json::Value;
-use systems::errand;
 use systems::piped::Piped;
 use systems::printable_lines;
+use systems::subprocess;
 
 use crate::address::Machine;
 use crate::clock::{FEWEST, MOST, Offset, Round};
@@ -299,7 +299,7 @@ pub fn clean(machine: &Machine, cancel: &AtomicBool) -> Result<(), MachineError>
         }
     }
     let deadline = systems::wait::deadline_in(CLEANING);
-    let cleaned = errand::capture(machine.shell(&Program::cleaning()), deadline, cancel);
+    let cleaned = subprocess::capture(machine.shell(&Program::cleaning()), deadline, cancel);
     match cleaned {
         Ok(captured) if captured.is_success() => Ok(()),
         Ok(captured) => {

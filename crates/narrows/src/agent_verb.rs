@@ -30,7 +30,7 @@ use crate::doctor_verb;
 use crate::drive::{Window, classify, wait_for};
 use crate::fleet::lab::Task;
 use crate::fleet::workshop::Step;
-use crate::fleet::{self, Answer, At, Described, DriveOrder, Driven, MachineList, Order, ServeOrder};
+use crate::fleet::{self, AgentDrive, AgentReply, At, Described, DriveOrder, MachineList, Order, ServeOrder};
 
 mod bench;
 mod workshop;
@@ -114,7 +114,7 @@ struct Agent {
 }
 
 impl Agent {
-    fn say(&self, answer: &Answer) -> Result<(), Lost> {
+    fn say(&self, answer: &AgentReply) -> Result<(), Lost> {
         say(&self.speaker, answer)
     }
 
@@ -138,9 +138,9 @@ impl Agent {
         match order {
             Order::Describe(interface) => {
                 let files = self.files;
-                self.say(&Answer::Described(Box::new(describe(interface, files))))
+                self.say(&AgentReply::Described(Box::new(describe(interface, files))))
             }
-            Order::Weigh(filler) => self.say(&Answer::Weighed(filler.len())),
+            Order::Weigh(filler) => self.say(&AgentReply::Weighed(filler.len())),
             Order::Examine | Order::Drive(_) | Order::Workshop(_) if busy => {
                 self.say(&failed("it is busy with something else"))
             }
@@ -172,7 +172,7 @@ impl Agent {
             }
             Order::Serve(order) => self.serve(&order),
             Order::Counts => match &self.server {
-                Some(server) => self.say(&Answer::Counted(server.counts())),
+                Some(server) => self.say(&AgentReply::Counted(server.counts())),
                 None => self.say(&failed("it serves nobody")),
             },
             Order::StopServing => {
@@ -193,7 +193,7 @@ impl Agent {
     fn begin(
         &mut self,
         waits: Option<(Rendezvous, usize)>,
-        task: impl FnOnce(&Speaker, &AtomicBool) -> anyhow::Result<Answer> + Send + 'static,
+        task: impl FnOnce(&Speaker, &AtomicBool) -> anyhow::Result<AgentReply> + Send + 'static,
     ) -> Result<(), Lost> {
         self.work = Some(Work::begin(self.speaker.clone(), waits, task));
         Ok(())
@@ -212,17 +212,17 @@ impl Agent {
     /// Does a step towards a commit that is built here.
     fn step(&mut self, step: Step) -> Result<(), Lost> {
         match self.workshop.step(step) {
-            Ok(Begun::Ended(stage)) => self.say(&Answer::Workshop(Box::new(stage))),
+            Ok(Begun::Ended(stage)) => self.say(&AgentReply::Workshop(Box::new(stage))),
             Ok(Begun::Goes(build)) => {
-                self.begin(None, move |_, cancel| Ok(Answer::Workshop(Box::new(build.run(cancel)))))
+                self.begin(None, move |_, cancel| Ok(AgentReply::Workshop(Box::new(build.run(cancel)))))
             }
             Err(why) => self.say(&failed(why)),
         }
     }
 
-    fn stop_serving(&mut self) -> Answer {
+    fn stop_serving(&mut self) -> AgentReply {
         match self.server.take().map(Server::stop) {
-            Some(Ok(counts)) => Answer::Counted(counts),
+            Some(Ok(counts)) => AgentReply::Counted(counts),
             Some(Err(why)) => failed(why.to_string()),
             None => failed("it serves nobody"),
         }
@@ -248,7 +248,7 @@ impl Agent {
         });
         match started {
             Ok(server) => {
-                let answer = Answer::Serves { address: server.address(), threads: cores.len() };
+                let answer = AgentReply::Serves { address: server.address(), threads: cores.len() };
                 self.server = Some(server);
                 self.say(&answer)
             }
@@ -257,12 +257,12 @@ impl Agent {
     }
 }
 
-fn say(speaker: &Speaker, answer: &Answer) -> Result<(), Lost> {
+fn say(speaker: &Speaker, answer: &AgentReply) -> Result<(), Lost> {
     speaker.send(serde_json::to_value(answer).map_err(|why| Lost::Broken(why.to_string()))?)
 }
 
-fn failed(why: impl Into<String>) -> Answer {
-    Answer::Failed(why.into())
+fn failed(why: impl Into<String>) -> AgentReply {
+    AgentReply::Failed(why.into())
 }
 
 /// What an agent does, on a thread of its own. Dropping it cancels it, and waits for a moment until it has ended.
@@ -288,7 +288,7 @@ impl Work {
     fn begin(
         speaker: Speaker,
         waits: Option<(Rendezvous, usize)>,
-        task: impl FnOnce(&Speaker, &AtomicBool) -> anyhow::Result<Answer> + Send + 'static,
+        task: impl FnOnce(&Speaker, &AtomicBool) -> anyhow::Result<AgentReply> + Send + 'static,
     ) -> Self {
         let cancel = Arc::new(AtomicBool::new(false));
         let (end, ended) = channel();
@@ -322,7 +322,7 @@ impl Work {
             return Progress::GetsReady;
         }
         self.said_ready = true;
-        let _ = say(&self.speaker, &Answer::Ready);
+        let _ = say(&self.speaker, &AgentReply::Ready);
         Progress::Goes
     }
 }
@@ -347,8 +347,8 @@ fn describe(interface: At, files: Limit) -> Described {
     }
 }
 
-fn examine(files: Limit, cancel: &AtomicBool) -> anyhow::Result<Answer> {
-    Ok(Answer::Examined(Box::new(doctor_verb::examine(files, cancel)?)))
+fn examine(files: Limit, cancel: &AtomicBool) -> anyhow::Result<AgentReply> {
+    Ok(AgentReply::Examined(Box::new(doctor_verb::examine(files, cancel)?)))
 }
 
 /// The job of an order, if this machine may and can do it.
@@ -373,7 +373,7 @@ fn drive(
     wait: Option<Duration>,
     speaker: &Speaker,
     cancel: &AtomicBool,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<AgentReply> {
     if let Some(patience) = wait {
         wait_for(&job.target.address, patience, cancel)?;
     }
@@ -384,7 +384,7 @@ fn drive(
             Moment::Opened => ends[0].store(fleet::clock(), Ordering::Relaxed),
             Moment::Closed => {
                 ends[1].store(fleet::clock(), Ordering::Relaxed);
-                let _ = say(speaker, &Answer::Closed);
+                let _ = say(speaker, &AgentReply::Closed);
             }
             Moment::Passed { .. } => {}
         }
@@ -393,7 +393,7 @@ fn drive(
     let tally = tally.map_err(classify)?;
     let disturbed = window.disturbed();
     let [opened_ns, closed_ns] = ends.map(AtomicU64::into_inner);
-    Ok(Answer::Driven(Box::new(Driven {
+    Ok(AgentReply::Driven(Box::new(AgentDrive {
         tally,
         opened_ns,
         closed_ns,

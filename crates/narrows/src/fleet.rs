@@ -4,7 +4,7 @@ pub mod driving;
 pub mod generators;
 pub mod lab;
 pub mod path;
-pub mod patient;
+pub mod reconnecting;
 pub mod sut;
 pub mod workshop;
 
@@ -122,7 +122,7 @@ pub struct DriveOrder {
 /// What an agent answers.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum AgentReply {
     /// To [`Order::Examine`].
     Examined(Box<Examined>),
     /// To [`Order::Describe`].
@@ -134,7 +134,7 @@ pub enum Answer {
     /// The window of the drive has closed.
     Closed,
     /// The drive has ended.
-    Driven(Box<Driven>),
+    Driven(Box<AgentDrive>),
     /// To [`Order::Serve`].
     Serves {
         /// Where it listens.
@@ -168,7 +168,7 @@ pub struct Described {
 
 /// A drive that has ended.
 #[derive(Serialize, Deserialize)]
-pub struct Driven {
+pub struct AgentDrive {
     /// What it counted.
     pub tally: Tally,
     /// What the agent's clock showed when the window opened, in nanoseconds; 0 if it never did.
@@ -185,7 +185,7 @@ pub struct Driven {
     pub files: u64,
 }
 
-impl Driven {
+impl AgentDrive {
     /// Whether a drive can have counted this.
     ///
     /// # Errors
@@ -251,10 +251,10 @@ pub fn order(remote: &mut Remote, order: &Order) -> Result<(), MachineError> {
 ///
 /// # Errors
 /// The machine is gone, its answer makes no sense, or it cannot carry the order out.
-pub fn answer(remote: &mut Remote, patience: Duration) -> Result<Option<Answer>, MachineError> {
+pub fn answer(remote: &mut Remote, patience: Duration) -> Result<Option<AgentReply>, MachineError> {
     let Some(what) = remote.receive(patience)? else { return Ok(None) };
     match serde_json::from_value(what) {
-        Ok(Answer::Failed(why)) => Err(remote.error(why)),
+        Ok(AgentReply::Failed(why)) => Err(remote.error(why)),
         Ok(answer) => Ok(Some(answer)),
         Err(why) => Err(remote.error(format!("its answer makes no sense: {why}"))),
     }
@@ -269,7 +269,7 @@ pub fn describe(remotes: &mut [Remote], interface: At) -> Result<Vec<Described>,
         order(remote, &Order::Describe(interface))?;
     }
     let described = |remote: &mut Remote| match answer(remote, DESCRIPTION)? {
-        Some(Answer::Described(described)) => Ok(*described),
+        Some(AgentReply::Described(described)) => Ok(*described),
         Some(_) => Err(unasked(remote)),
         None => Err(remote.error("it did not describe itself in time")),
     };

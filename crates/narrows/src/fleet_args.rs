@@ -15,10 +15,10 @@ use systems::{Catalog, Limit};
 
 use crate::command::CommandArgs;
 use crate::common::Usage;
-use crate::fleet::driving::{Fleet, Way};
+use crate::fleet::driving::{Fleet, Link};
 use crate::fleet::generators::Generators;
 use crate::fleet::lab::Opening;
-use crate::fleet::patient::{About, Patient};
+use crate::fleet::reconnecting::{About, Reconnecting};
 use crate::fleet::sut::{self, Sut};
 use crate::fleet::workshop::Workshop;
 use crate::fleet::{self, At, MachineList, Order, path};
@@ -184,7 +184,7 @@ impl FleetArgs {
             about.interface = Interface::with(address);
             drop(server);
             let bench = self.bench(catalog, files, cancel)?.driven_by(Box::new(fleet));
-            return Ok(Box::new(Patient::new(Box::new(bench), known(about), cancel)));
+            return Ok(Box::new(Reconnecting::new(Box::new(bench), known(about), cancel)));
         };
         if machines.is_empty() {
             machines.push(Machine::Local);
@@ -203,7 +203,7 @@ impl FleetArgs {
                 about = About { sut: Some(remote.machine().to_string()), interface, ..found };
                 Ok(Box::new(fleet))
             })?;
-        Ok(Box::new(Patient::new(Box::new(sut), known(about), cancel)))
+        Ok(Box::new(Reconnecting::new(Box::new(sut), known(about), cancel)))
     }
 }
 
@@ -231,7 +231,7 @@ fn reached(
     let names = remotes.iter().map(|remote| remote.machine().to_string());
     let known = names.zip(described).collect();
     let path = path::measure(&mut generators, far.server, far.threads, far.counts, cancel)?;
-    let fleet = Fleet::new(generators, Way { towards: address, here: far.here, path }, cancel);
+    let fleet = Fleet::new(generators, Link { towards: address, here: far.here, path }, cancel);
     let about = About { generators: known, path, lost: fleet.lost(), ..About::default() };
     Ok((fleet, about))
 }

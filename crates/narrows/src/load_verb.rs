@@ -19,7 +19,7 @@ use crate::common::{self, End, Usage};
 use crate::drive::{Window, classify, wait_for};
 use crate::fleet::MachineList;
 use crate::fleet::generators::{Cores, Generators, Request};
-use crate::reach::{Place, ReachArgs};
+use crate::reach::{Destination, ReachArgs};
 use crate::requests_args::{Replay, RequestsArgs};
 use crate::tls_args::TlsArgs;
 use crate::traffic::{GapsChoice, TrafficArgs, positive};
@@ -161,7 +161,7 @@ fn write_hlog(file: Option<common::AtomicFile>, began: Duration, tally: &Tally) 
 }
 
 /// Drives the target from other machines, and prints the result.
-fn from_elsewhere(args: &Args, job: &Job, place: &Place, files: Limit, cancel: &AtomicBool) -> End {
+fn from_elsewhere(args: &Args, job: &Job, place: &Destination, files: Limit, cancel: &AtomicBool) -> End {
     let machines: Vec<_> = args.generators.iter().flat_map(|list| list.0.clone()).collect();
     let allow_remote = args.reach.allows_remote();
     let hlog = args.hlog.as_deref().map(common::AtomicFile::create).transpose()?;
@@ -225,7 +225,7 @@ fn find_max_rate(args: &Args, job: &Job, slo: &Slo, how: (&mut max_rate::DriveWi
 
 impl Args {
     /// Prints the result.
-    fn show(&self, driven: &Driven<'_>, place: &Place) -> anyhow::Result<()> {
+    fn show(&self, driven: &Driven<'_>, place: &Destination) -> anyhow::Result<()> {
         let text = if self.json {
             serde_json::to_string_pretty(&summary::json(driven))? + "\n"
         } else {
@@ -254,7 +254,7 @@ impl Args {
     }
 
     /// What to drive, and where it is.
-    fn job(&self) -> anyhow::Result<(Job, Place)> {
+    fn job(&self) -> anyhow::Result<(Job, Destination)> {
         let url = Url::parse(&self.target).map_err(classify)?;
         if let Some(why) = self.contradiction(&url) {
             bail!(Usage(why));
@@ -377,7 +377,7 @@ impl Args {
     }
 
     /// Makes the first request, and fills in its values, which the requests of a file may need, too.
-    fn begin(&self, http: &mut Http, url: &Url, place: &Place) -> anyhow::Result<Values> {
+    fn begin(&self, http: &mut Http, url: &Url, place: &Destination) -> anyhow::Result<Values> {
         let Some(first) = self.traffic.first.read(&http.headers)? else { return Ok(Values::default()) };
         if !self.requests.any() {
             let body = match &http.body {
@@ -426,7 +426,7 @@ impl Args {
 }
 
 /// Adds to an error that the name of the target has another address, at which something may listen.
-fn nearby(error: LoadError, place: &Place) -> anyhow::Error {
+fn nearby(error: LoadError, place: &Destination) -> anyhow::Error {
     let remedy = place.remedy().filter(|_| matches!(error, LoadError::NothingListens { .. }));
     let error = classify(error);
     match remedy {

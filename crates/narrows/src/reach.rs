@@ -48,7 +48,7 @@ pub struct WayArgs {
 
 /// Where connections lead to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Destination {
     /// The address.
     pub address: Address,
     /// The host that was resolved, if it is a name.
@@ -64,7 +64,7 @@ impl ReachArgs {
     ///
     /// # Errors
     /// The options contradict each other or the target, the host has no address, or it is not this machine.
-    pub fn place(&self, url: &Url) -> anyhow::Result<Place> {
+    pub fn place(&self, url: &Url) -> anyhow::Result<Destination> {
         if let Some(path) = &self.way.unix {
             if !self.source.is_empty() {
                 bail!(Usage(
@@ -72,7 +72,7 @@ impl ReachArgs {
                 ));
             }
             let address = self.way.socket(path).map_err(Usage)?;
-            return Ok(Place { address, name: None, others: Vec::new(), instead: true });
+            return Ok(Destination { address, name: None, others: Vec::new(), instead: true });
         }
         let (host, port) = match &self.way.connect_to {
             Some((host, port)) => (host.as_str(), *port),
@@ -81,7 +81,7 @@ impl ReachArgs {
         let found = target::resolve(host, port, self.allow_remote)?;
         check_sources(&self.source, found.address.ip()).map_err(Usage)?;
         let is_address = target::bare(host).parse::<IpAddr>().is_ok();
-        Ok(Place {
+        Ok(Destination {
             address: found.address.into(),
             name: (!is_address).then(|| host.to_owned()),
             others: found.others,
@@ -165,7 +165,7 @@ impl WayArgs {
     }
 }
 
-impl Place {
+impl Destination {
     /// The target as it was typed, and where it is if that does not show.
     pub fn shown(&self, target: &str) -> String {
         let listed: Vec<String> = self.others.iter().map(ToString::to_string).collect();
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_place_is_shown_where_the_url_does_not() {
         let tcp = |text: &str| Address::Tcp(text.parse().expect(text));
-        let place = |address, name: Option<&str>, others: &[&str], instead| Place {
+        let place = |address, name: Option<&str>, others: &[&str], instead| Destination {
             address,
             name: name.map(str::to_owned),
             others: others.iter().map(|other| ip(other)).collect(),

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use serve::{Farewell, Limits, Speaks};
+use serve::{CloseStyle, Limits, Speaks};
 
 use crate::common::{self, End, Usage};
 
@@ -102,7 +102,7 @@ pub fn run(args: &Args) -> End {
         threads: vec![None; threads.max(1)],
         max_keepalive: args.max_keepalive,
         tls: args.listener()?.map(Arc::new),
-        farewell: if args.silent_close { Farewell::Silent } else { Farewell::Announced },
+        farewell: if args.silent_close { CloseStyle::Silent } else { CloseStyle::Announced },
         limits: Limits { connections: args.max_connections, body: args.max_body, patience: args.patience },
         backend: args.reactor.into(),
     };

@@ -169,13 +169,13 @@ struct Comparison<'a> {
 }
 
 /// How a comparison ended.
-struct Answer {
+struct Concluded {
     code: ExitCode,
     /// None if it was interrupted or nothing was measured.
     found: Option<Findings>,
 }
 
-impl From<ExitCode> for Answer {
+impl From<ExitCode> for Concluded {
     fn from(code: ExitCode) -> Self {
         Self { code, found: None }
     }
@@ -231,12 +231,12 @@ impl<'a> Comparison<'a> {
     }
 
     /// Makes the plan, carries it out, and prints what it shows.
-    fn answer(&self, commits: Option<&Commits>, screen: Screen) -> anyhow::Result<Answer> {
+    fn answer(&self, commits: Option<&Commits>, screen: Screen) -> anyhow::Result<Concluded> {
         self.answer_in(1, commits, screen)
     }
 
     /// The same with so many times the rounds.
-    fn answer_in(&self, times: u32, commits: Option<&Commits>, screen: Screen) -> anyhow::Result<Answer> {
+    fn answer_in(&self, times: u32, commits: Option<&Commits>, screen: Screen) -> anyhow::Result<Concluded> {
         let Self { args, workload, cancel, .. } = self;
         let (arms, catalog) = self.arms(commits)?;
         let scripted = args.command.script()?;
@@ -275,7 +275,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Carries out what is missing of a run, and prints what it shows.
-    fn carried_out(&self, place: Place, run: &Run, screen: Screen) -> anyhow::Result<Answer> {
+    fn carried_out(&self, place: Place, run: &Run, screen: Screen) -> anyhow::Result<Concluded> {
         let (code, found) = run.carry_out(place, &self.cancel, screen)?;
         let mut judgement = Judgement::of_run(&found);
         if self.args.inconclusive == Some(Inconclusive::Fail) {
@@ -292,7 +292,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// The exit code for what was found.
-    fn conclude(&self, found: Findings, judgement: &Judgement) -> Answer {
+    fn conclude(&self, found: Findings, judgement: &Judgement) -> Concluded {
         let mut rows = found.experiments.iter().flat_map(|e| &e.estimates);
         if let Some(row) = rows.find(|row| row.trials > 0 && row.successes == 0) {
             common::say(format_args!("{} gave no right answer in any trial", row.scenario.system));
@@ -302,7 +302,7 @@ impl<'a> Comparison<'a> {
             true => ExitCode::SUCCESS,
             false => condition::conclude(&judgement.cases, self.args.inconclusive, self.args.remedy()),
         };
-        Answer { code, found: Some(found) }
+        Concluded { code, found: Some(found) }
     }
 
     /// What is printed at the end.

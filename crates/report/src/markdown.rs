@@ -28,7 +28,7 @@ fn experiment(e: &ExperimentFindings) -> String {
 
 fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
     match which {
-        Part::Answer => {
+        Part::ConditionOutcome => {
             for (i, sentence) in headlines(e).iter().enumerate() {
                 let _ =
                     if i == 0 { writeln!(out, "- **{sentence}**") } else { writeln!(out, "- {sentence}") };

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The claims in sentences, the headline first.
-    Answer,
+    ConditionOutcome,
     /// Figures that show the answer.
     Figures,
     /// Tables of what was measured, compared and counted.
@@ -31,7 +31,7 @@ pub(crate) enum Part {
 
 /// The order of the parts: the answer, its data, the doubts about it, and then the published tables.
 pub(crate) const ORDER: [Part; 12] = [
-    Part::Answer,
+    Part::ConditionOutcome,
     Part::Figures,
     Part::Tables,
     Part::Warnings,

@@ -52,7 +52,7 @@ impl Page {
 
     fn part(&self, out: &mut String, which: Part, e: &ExperimentFindings) {
         match which {
-            Part::Answer => {
+            Part::ConditionOutcome => {
                 for (i, sentence) in headlines(e).iter().enumerate() {
                     if i == 0 {
                         out.push('\n');

@@ -14,7 +14,7 @@ pub struct Bisect {
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum Next {
     /// Try this commit; so many others are left.
     Try {
         /// Its id.
@@ -53,7 +53,7 @@ impl Bisect {
     ///
     /// # Errors
     /// Git fails.
-    pub fn next(&self, repository: &Repository) -> Result<Step> {
+    pub fn next(&self, repository: &Repository) -> Result<Next> {
         let not: Vec<String> = self.good.iter().map(|commit| format!("^{commit}")).collect();
         let ask = |how: &str| {
             let words = ["rev-list", how, &self.worse].into_iter().chain(not.iter().map(String::as_str));
@@ -63,15 +63,15 @@ impl Bisect {
         let left: usize = ask("--count")?.parse().unwrap_or(0);
         let middle = ask("--bisect")?;
         if left > 1 && can_be_tried(&middle) {
-            return Ok(Step::Try { commit: middle, left });
+            return Ok(Next::Try { commit: middle, left });
         }
         let listed = ask("--bisect-all")?;
         // `ID (dist=3)`, the best first.
         let all: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
         Ok(match all.iter().find(|commit| can_be_tried(commit)) {
-            Some(commit) => Step::Try { commit: (*commit).to_owned(), left },
-            None if all.len() <= 1 => Step::Found(self.worse.clone()),
-            None => Step::Unclear(all.into_iter().map(str::to_owned).collect()),
+            Some(commit) => Next::Try { commit: (*commit).to_owned(), left },
+            None if all.len() <= 1 => Next::Found(self.worse.clone()),
+            None => Next::Unclear(all.into_iter().map(str::to_owned).collect()),
         })
     }
 }

@@ -49,9 +49,9 @@ pub(crate) fn cannot(action: &str, path: &Path, error: io::Error) -> Trouble {
 
 /// A folder of the cache that this process uses alone. The kernel releases it after a crash, too.
 #[derive(Debug)]
-pub(crate) struct Held(File);
+pub(crate) struct CacheLock(File);
 
-impl Drop for Held {
+impl Drop for CacheLock {
     /// Closing the file is not enough: a child that another thread is just starting has it, too, for a moment.
     fn drop(&mut self) {
         let _ = self.0.unlock();
@@ -59,7 +59,7 @@ impl Drop for Held {
 }
 
 /// Holds a folder of the cache for this process.
-pub(crate) fn hold(folder: &Path) -> Result<Held> {
+pub(crate) fn hold(folder: &Path) -> Result<CacheLock> {
     let path = folder.with_extension("lock");
     let unfit = |path: &Path, e: io::Error| {
         let path = path.display();
@@ -80,7 +80,7 @@ pub(crate) fn hold(folder: &Path) -> Result<Held> {
     }
     // Its time says when the folder was used last.
     let _ = file.set_modified(SystemTime::now());
-    Ok(Held(file))
+    Ok(CacheLock(file))
 }
 
 impl Repository {

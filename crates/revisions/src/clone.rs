@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use systems::errand::{self, CAPTURED, Exit, Waited};
+use systems::subprocess::{self, CAPTURED, Exit, Waited};
 use systems::wait;
 
-use crate::cache::{Held, Unfinished, cannot, hold};
+use crate::cache::{CacheLock, Unfinished, cannot, hold};
 use crate::git::{ELSEWHERE, Git, text};
 use crate::{Repository, Result, Revision, Trouble};
 
@@ -27,7 +27,7 @@ pub struct Clone {
     /// The folder in it that corresponds to the user's current folder. Commands run here.
     pub folder: PathBuf,
     cancel: Arc<AtomicBool>,
-    _held: Held,
+    _held: CacheLock,
 }
 
 /// The folder of a build of a commit. Every build has a folder of its own, and their paths differ in length, because the length
@@ -238,7 +238,7 @@ pub(crate) fn build(name: &str, top: &Path, folder: &Path, command: &str, cancel
     }
     let (marker, log) = (marker(top), top.with_extension("log"));
     fs::write(&marker, "").map_err(|e| cannot("write", &marker, e))?;
-    let ended = errand::log(shell, &log, wait::deadline_in(LONGEST), cancel).map_err(Trouble::Wrong);
+    let ended = subprocess::log(shell, &log, wait::deadline_in(LONGEST), cancel).map_err(Trouble::Wrong);
     // If an interrupted build cannot be removed completely, the marker stays and shows that the folder is incomplete.
     let settled = !matches!(ended, Ok(Waited::Cancelled)) || fs::remove_dir_all(top).is_ok();
     if settled {
@@ -250,5 +250,5 @@ pub(crate) fn build(name: &str, top: &Path, folder: &Path, command: &str, cancel
         Waited::TimedOut => format!("did not end within {} days", LONGEST.as_secs() / 86_400),
         Waited::Cancelled => return Err(Trouble::Interrupted),
     };
-    Err(Trouble::Build { name: name.to_owned(), why, output: errand::end_of(&log), log })
+    Err(Trouble::Build { name: name.to_owned(), why, output: subprocess::end_of(&log), log })
 }

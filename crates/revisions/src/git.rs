@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use systems::errand::{Captured, Waited, capture};
+use systems::subprocess::{Captured, Waited, capture};
 
 use crate::{Result, Trouble};
 

@@ -22,7 +22,7 @@ mod tests;
 
 use std::path::PathBuf;
 
-pub use bisect::{Bisect, Step};
+pub use bisect::{Bisect, Next};
 pub use cache::LIMIT_BYTES;
 pub use clone::Clone;
 pub use repository::Repository;

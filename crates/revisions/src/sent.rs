@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use systems::Parcel;
 
-use crate::cache::{Held, LIMIT_BYTES, Unfinished, cannot, entries, hold, tidy};
+use crate::cache::{CacheLock, LIMIT_BYTES, Unfinished, cannot, entries, hold, tidy};
 use crate::clone::{build, folder_of, marker};
 use crate::{Result, Trouble};
 
@@ -21,7 +21,7 @@ pub struct Sent {
     top: PathBuf,
     /// The files that have come so far.
     coming: Option<Unfinished>,
-    _held: Held,
+    _held: CacheLock,
 }
 
 impl Sent {

@@ -300,7 +300,7 @@ fn the_first_worse_commit_is_found_and_unclear_ones_are_passed_over() {
         let mut tried = 0;
         let end = loop {
             let commit = match search.next(&repository).expect("a step") {
-                Step::Try { commit, .. } => commit,
+                Next::Try { commit, .. } => commit,
                 end => break end,
             };
             tried += 1;
@@ -314,10 +314,10 @@ fn the_first_worse_commit_is_found_and_unclear_ones_are_passed_over() {
         assert!(tried <= 7, "{tried}");
         match skipped {
             Some(12) => {
-                let Step::Unclear(left) = end else { panic!("{end:?}") };
+                let Next::Unclear(left) = end else { panic!("{end:?}") };
                 assert_eq!(left.len(), 2);
             }
-            _ => assert_eq!(end, Step::Found(id(&format!("v{first}")))),
+            _ => assert_eq!(end, Next::Found(id(&format!("v{first}")))),
         }
     }
 }

@@ -10,7 +10,7 @@ use wire::http::{
 
 use crate::limits::{HEAD, UNSENT};
 use crate::stream::{Script, put_chunk};
-use crate::{Counters, Farewell};
+use crate::{CloseStyle, Counters};
 
 /// The header that answers repeat.
 const ID: &str = "x-request-id";
@@ -25,7 +25,7 @@ const BULK: u64 = 64 * 1024;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
     pub max_keepalive: Option<u64>,
-    pub farewell: Farewell,
+    pub farewell: CloseStyle,
     /// The longest body in bytes.
     pub body: u64,
     /// How many bytes more may be held for `/echo`.
@@ -198,7 +198,7 @@ impl Dialogue {
         self.served += 1;
         let spent = rules.max_keepalive.is_some_and(|most| self.served >= most);
         let connection = match rules.farewell {
-            Farewell::Announced if spent => Connection::Close,
+            CloseStyle::Announced if spent => Connection::Close,
             _ => request.connection,
         };
         self.told = request.connection == Connection::Close;

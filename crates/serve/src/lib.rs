@@ -44,7 +44,7 @@ pub enum Speaks {
 
 /// How the server closes a connection that has carried its maximum number of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Farewell {
+pub enum CloseStyle {
     /// The last answer says `Connection: close`.
     #[default]
     Announced,
@@ -62,7 +62,7 @@ pub struct Config {
     /// The number of requests after which the server closes a connection; `None` means never.
     pub max_keepalive: Option<u64>,
     /// How it closes the connection then.
-    pub farewell: Farewell,
+    pub farewell: CloseStyle,
     /// What one peer may take.
     pub limits: Limits,
     /// What the TLS of [`Speaks::Https`] is made from.

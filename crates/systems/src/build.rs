@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::errand::{self, Exit, Waited};
 use crate::error::{Stage, SystemError};
 use crate::lock;
 use crate::manifest::{Build, Fill, Manifest};
 use crate::probe::{Context, first_line};
 use crate::stamp::Stamp;
+use crate::subprocess::{self, Exit, Waited};
 use crate::wait::deadline_in;
 
 /// A built system.
@@ -104,7 +104,7 @@ impl Work<'_> {
         }
         let log = self.beside("log");
         let command = self.command(&build.command)?;
-        let waited = errand::log(command, &log, deadline_in(build.timeout), self.context.cancel)
+        let waited = subprocess::log(command, &log, deadline_in(build.timeout), self.context.cancel)
             .map_err(|why| self.wrong(why))?;
         let why = match waited {
             Waited::Exited(Exit::Code(0)) => {
@@ -119,7 +119,7 @@ impl Work<'_> {
                 return Err(self.wrong(format!("interrupted; its full output is in {}", log.display())));
             }
         };
-        let output = errand::end_of(&log);
+        let output = subprocess::end_of(&log);
         let last = output.lines().rev().map(str::trim).find(|line| !line.is_empty());
         // Only `narrows systems` reads this file, so a failure to write it does not matter.
         if let Ok(after) = self.stamp(build) {
@@ -133,7 +133,7 @@ impl Work<'_> {
     fn version(&self, command: &[String]) -> Result<String, SystemError> {
         let command = self.command(command)?;
         let program = command.get_program().to_string_lossy().into_owned();
-        let captured = errand::capture(command, deadline_in(VERSION_PATIENCE), self.context.cancel);
+        let captured = subprocess::capture(command, deadline_in(VERSION_PATIENCE), self.context.cancel);
         let captured =
             captured.map_err(|e| self.wrong(format!("build.version: cannot start `{program}`: {e}")))?;
         let output = captured.output();

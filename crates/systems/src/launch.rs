@@ -11,7 +11,6 @@ use std::time::Duration;
 use crate::allotment;
 use crate::attach::Theirs;
 use crate::cgroup::MemoryLimit;
-use crate::errand::{Exit, Waited, capture};
 use crate::error::{Stage, SystemError};
 use crate::group::Group;
 use crate::knob::Point;
@@ -19,7 +18,8 @@ use crate::listening::Listening;
 use crate::manifest::{Fill, Manifest, OfStart, Program, Start};
 use crate::output::{KEPT, Tail};
 use crate::ports;
-use crate::process::{Held, Running};
+use crate::process::{Processes, Running};
+use crate::subprocess::{Exit, Waited, capture};
 use crate::sys;
 use crate::trace;
 use crate::wait::{deadline_in, poll};
@@ -67,7 +67,7 @@ impl Launch<'_> {
                     "" => wrong(why),
                     get => wrong(format!("{why}; start it with: {get}")),
                 })?;
-                return Ok(Running::new(self, Held::Theirs(theirs), Tail::new(KEPT), None, None));
+                return Ok(Running::new(self, Processes::Theirs(theirs), Tail::new(KEPT), None, None));
             }
         };
         if self.manifest.role == Role::Server && self.listening.is_none() && !start.finds_port {
@@ -107,7 +107,7 @@ impl Launch<'_> {
             (_, None) => None,
         };
         let stdin = group.child().stdin.take();
-        let mut running = Running::new(self, Held::Ours(group), tail, stdin, lines);
+        let mut running = Running::new(self, Processes::Ours(group), tail, stdin, lines);
         running.limit = limit;
         Ok(running)
     }

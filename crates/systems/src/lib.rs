@@ -15,7 +15,6 @@ pub mod catalog;
 mod cgroup;
 pub mod contact;
 pub mod debian;
-pub mod errand;
 pub mod error;
 mod figure;
 mod group;
@@ -45,6 +44,7 @@ pub mod sample;
 pub mod scratch;
 mod service;
 mod stamp;
+pub mod subprocess;
 #[allow(unsafe_code, reason = "the one module for it")]
 mod sys;
 pub mod tcp;

@@ -53,7 +53,7 @@ pub struct Manifest {
     /// How its clients speak TLS, if the manifest says it. The run gives a server that it starts its certificate.
     pub tls: Option<::tls::Dialing>,
     /// Its answer to `GET /`, if this differs from docs/contracts.md.
-    pub answer: Option<Answer>,
+    pub answer: Option<OwnAnswer>,
     /// How a server shows that it is ready. Unused for clients.
     pub ready: Ready,
     /// The time between SIGTERM and SIGKILL.
@@ -166,7 +166,7 @@ pub struct Attached {
 
 /// An answer to `GET /` that differs from docs/contracts.md, because a published program gave it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct OwnAnswer {
     /// All bytes of the body. The answer announces their number.
     pub body: String,
     /// Whether the server closes each connection after its answer even if not asked to.
@@ -177,7 +177,7 @@ pub struct Answer {
     pub about: String,
 }
 
-impl Answer {
+impl OwnAnswer {
     /// The body that docs/contracts.md asks for.
     pub const OK: &str = "ok";
 }
@@ -268,7 +268,7 @@ impl Manifest {
 
     /// Why it cannot listen at this address of the machine, and what to do; `None` if it can. Clients do not listen, and a Unix
     /// socket has no address.
-    pub fn deaf_at(&self, address: IpAddr) -> Option<String> {
+    pub fn why_unreachable_at(&self, address: IpAddr) -> Option<String> {
         match &self.program {
             _ if self.role == Role::Client || address == Listening::USUAL => None,
             Program::Attached(attached) => {
@@ -321,7 +321,7 @@ impl Manifest {
 
     /// The body of a right answer to `GET /`.
     pub fn answer_body(&self) -> &str {
-        self.answer.as_ref().map_or(Answer::OK, |answer| answer.body.as_str())
+        self.answer.as_ref().map_or(OwnAnswer::OK, |answer| answer.body.as_str())
     }
 
     /// The value of a placeholder that means the same in all commands.

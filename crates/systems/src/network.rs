@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::errand;
+use crate::subprocess;
 use crate::wait::deadline_in;
 
 /// The interface that a machine uses for its own addresses.
@@ -149,7 +149,7 @@ fn best(routes: impl Iterator<Item = (u32, String)>) -> Option<String> {
 fn offloads(name: &str) -> BTreeMap<String, bool> {
     let mut command = Command::new("ethtool");
     command.args(["-k", name]);
-    match errand::capture(command, deadline_in(PATIENCE), &AtomicBool::new(false)) {
+    match subprocess::capture(command, deadline_in(PATIENCE), &AtomicBool::new(false)) {
         Ok(said) if said.is_success() => read_offloads(&said.out),
         _ => BTreeMap::new(),
     }

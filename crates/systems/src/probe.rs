@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::attach::Theirs;
 use crate::debian::Debian;
-use crate::errand::{Exit, Waited, capture};
 use crate::manifest::{Manifest, Need};
+use crate::subprocess::{Exit, Waited, capture};
 use crate::wait::deadline_in;
 
 /// What probing and building need besides the manifest.

@@ -33,7 +33,7 @@ use crate::workload::Role;
 
 /// A system that was started or found running. Dropping it stops what was started.
 pub struct Running {
-    held: Held,
+    held: Processes,
     /// When it was started or found.
     began: Instant,
     tail: Tail,
@@ -63,7 +63,7 @@ pub struct Running {
 }
 
 /// A system's processes.
-pub(crate) enum Held {
+pub(crate) enum Processes {
     /// Narrows started them and stops them.
     Ours(Group),
     /// The user started them; they are only watched.
@@ -98,7 +98,7 @@ impl fmt::Debug for Running {
 impl Running {
     pub(crate) fn new(
         launch: &Launch<'_>,
-        held: Held,
+        held: Processes,
         tail: Tail,
         stdin: Option<ChildStdin>,
         lines: Option<Receiver<Line>>,
@@ -130,8 +130,8 @@ impl Running {
     /// The id of its first process.
     pub fn pid(&self) -> u32 {
         match &self.held {
-            Held::Ours(group) => group.id(),
-            Held::Theirs(theirs) => theirs.pid(),
+            Processes::Ours(group) => group.id(),
+            Processes::Theirs(theirs) => theirs.pid(),
         }
     }
 
@@ -155,10 +155,10 @@ impl Running {
 
     fn ended(&self) -> Option<Exit> {
         let group = match &self.held {
-            Held::Theirs(theirs) => return (!theirs.alive()).then_some(Exit::Gone),
+            Processes::Theirs(theirs) => return (!theirs.alive()).then_some(Exit::Gone),
             // A driver is over when its first process is.
-            Held::Ours(group) if self.lines.is_some() => return group.exited(),
-            Held::Ours(group) => group,
+            Processes::Ours(group) if self.lines.is_some() => return group.exited(),
+            Processes::Ours(group) => group,
         };
         match (group.finished()?, &self.measured) {
             // What it has started elsewhere is measured.
@@ -180,7 +180,7 @@ impl Running {
     }
 
     fn is_ours(&self) -> bool {
-        matches!(self.held, Held::Ours(_))
+        matches!(self.held, Processes::Ours(_))
     }
 
     /// Starts sampling the resources that its processes use.
@@ -213,8 +213,8 @@ impl Running {
             return Whose::Theirs(theirs.clone());
         }
         match &self.held {
-            Held::Ours(group) => Whose::Ours(*group.tree()),
-            Held::Theirs(theirs) => Whose::Theirs(theirs.clone()),
+            Processes::Ours(group) => Whose::Ours(*group.tree()),
+            Processes::Theirs(theirs) => Whose::Theirs(theirs.clone()),
         }
     }
 
@@ -273,11 +273,11 @@ impl Running {
     /// Waits until its first process ends, the deadline passes or `cancel` is set. Returns how it ended.
     pub fn wait_exit(&self, deadline: Instant, cancel: &AtomicBool) -> Option<Exit> {
         match &self.held {
-            Held::Ours(group) => match group.wait(deadline, cancel) {
+            Processes::Ours(group) => match group.wait(deadline, cancel) {
                 Waited::Exited(exit) => Some(exit),
                 Waited::TimedOut | Waited::Cancelled => None,
             },
-            Held::Theirs(_) => {
+            Processes::Theirs(_) => {
                 poll(deadline, || self.ended().is_some() || cancel.load(Ordering::Relaxed));
                 self.ended()
             }
@@ -293,7 +293,7 @@ impl Running {
     /// that the user started keeps running.
     pub fn stop(mut self) -> Stopped {
         let ended = self.end();
-        let Held::Ours(group) = &self.held else {
+        let Processes::Ours(group) = &self.held else {
             return Stopped { exit: None, killed: false, strays: Vec::new(), tail: String::new() };
         };
         Stopped {
@@ -307,7 +307,7 @@ impl Running {
     fn end(&mut self) -> Ended {
         // Drop the receiver: a full queue of lines that nobody reads would block the program.
         self.lines = None;
-        let Held::Ours(group) = &mut self.held else { return Ended::default() };
+        let Processes::Ours(group) = &mut self.held else { return Ended::default() };
         let ended = group.stop(self.grace);
         // A container may need a moment more than the command that asked for its end.
         let left = self.measured.take().filter(|theirs| !poll(deadline_in(FAREWELL), || !theirs.alive()));

@@ -17,13 +17,13 @@ pub(crate) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Resu
 }
 
 #[expect(clippy::string_slice, reason = "places begin and end at braces of this text")]
-fn single_brace(text: &str, (place, why): Place) -> String {
+fn single_brace(text: &str, (place, why): Spot) -> String {
     let brace = &text[place];
     format!("{why}: write a literal brace twice, `{brace}{brace}`")
 }
 
 /// A part of a text: where it stands, and its name or what is wrong with it.
-pub type Place = (Range<usize>, String);
+pub type Spot = (Range<usize>, String);
 
 /// The names of the placeholders in `text`, in order, and where each stands with its braces.
 ///
@@ -34,7 +34,7 @@ pub type Place = (Range<usize>, String);
     clippy::arithmetic_side_effects,
     reason = "a brace is one byte, and was found there"
 )]
-pub fn places(text: &str) -> Result<Vec<Place>, Place> {
+pub fn places(text: &str) -> Result<Vec<Spot>, Spot> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(index) = text[at..].find(['{', '}']).map(|index| at + index) {

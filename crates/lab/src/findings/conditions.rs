@@ -20,7 +20,7 @@ use crate::plan::Plan;
 /// Whether a condition is met. What speaks most against it comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum ConditionOutcome {
     /// The scenario cannot be judged.
     Unjudged,
     /// It is certainly not met: the whole interval lies on the other side of the bound.
@@ -64,7 +64,7 @@ pub struct Tested {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<Withheld>,
     /// Whether the condition is met.
-    pub answer: Answer,
+    pub answer: ConditionOutcome,
 }
 
 /// A test at the bound of a condition.
@@ -103,21 +103,21 @@ impl Test<'_> {
     fn judged(&self, p: Option<f64>) -> Tested {
         let worse = self.condition.is_met_by_worse(self.figure);
         let answer = |shown: &Shown| {
-            let Some((above, _)) = &shown.above else { return Answer::Unjudged };
+            let Some((above, _)) = &shown.above else { return ConditionOutcome::Unjudged };
             let (beyond, excluded) = if worse {
                 (above.high < 0.0, above.low >= 0.0)
             } else {
                 (above.low > 0.0, above.high <= 0.0)
             };
             match (beyond, excluded) {
-                (true, _) if p.is_some_and(|p| p <= LEVEL) => Answer::Met,
-                (_, true) => Answer::Excluded,
-                _ => Answer::Inconclusive,
+                (true, _) if p.is_some_and(|p| p <= LEVEL) => ConditionOutcome::Met,
+                (_, true) => ConditionOutcome::Excluded,
+                _ => ConditionOutcome::Inconclusive,
             }
         };
         let of_builds = self.builds.iter().map(|shown| (answer(shown), shown));
         let Some((answer, shown)) = of_builds.min_by_key(|(answer, _)| *answer) else {
-            return Tested { seen: None, p: None, withheld: None, answer: Answer::Unjudged };
+            return Tested { seen: None, p: None, withheld: None, answer: ConditionOutcome::Unjudged };
         };
         let seen = shown.above.as_ref().map(|(_, seen)| *seen);
         Tested { seen, p, withheld: shown.withheld, answer }
@@ -125,7 +125,7 @@ impl Test<'_> {
 }
 
 /// A test of the plan's conditions, and where it belongs.
-struct Place<'a> {
+struct PlannedTest<'a> {
     condition: usize,
     /// The positions of the experiment and of those that repeat it with other builds, by figure.
     experiments: Vec<usize>,
@@ -157,7 +157,7 @@ pub(super) fn undecided(plan: &Plan, compared: &[Compared<'_>]) -> BTreeMap<usiz
     let (places, tests): (Vec<_>, Vec<Test>) =
         places(plan, compared).into_iter().map(|place| (place.experiments, place.test)).unzip();
     for ((experiments, one), tested) in places.iter().zip(&tests).zip(test(&tests)) {
-        let decided = matches!(tested.answer, Answer::Met | Answer::Excluded);
+        let decided = matches!(tested.answer, ConditionOutcome::Met | ConditionOutcome::Excluded);
         let open = !decided && one.builds.iter().any(|shown| shown.grows);
         experiments.iter().for_each(|experiment| *found.entry(*experiment).or_insert(false) |= open);
     }
@@ -166,7 +166,7 @@ pub(super) fn undecided(plan: &Plan, compared: &[Compared<'_>]) -> BTreeMap<usiz
 
 /// Everything that the conditions limit. One on a ratio sets systems beside that of the base, and values of a knob beside that of
 /// the base. One on a figure judges each scenario by itself.
-fn places<'a>(plan: &'a Plan, compared: &[Compared<'_>]) -> Vec<Place<'a>> {
+fn places<'a>(plan: &'a Plan, compared: &[Compared<'_>]) -> Vec<PlannedTest<'a>> {
     let mut places = Vec::new();
     for (index, condition) in plan.conditions.iter().enumerate() {
         let about =
@@ -175,7 +175,12 @@ fn places<'a>(plan: &'a Plan, compared: &[Compared<'_>]) -> Vec<Place<'a>> {
             let experiments = builds(compared, at);
             let mut place = |scenario: usize, builds: Vec<Shown>| {
                 let test = Test { condition, figure: first.planned.figure, builds };
-                places.push(Place { condition: index, experiments: experiments.clone(), scenario, test });
+                places.push(PlannedTest {
+                    condition: index,
+                    experiments: experiments.clone(),
+                    scenario,
+                    test,
+                });
             };
             let of_builds = |shown: &dyn Fn(&Compared) -> Option<Shown>| -> Vec<Shown> {
                 experiments.iter().map(|build| shown(&compared[*build]).unwrap_or_default()).collect()
@@ -280,7 +285,7 @@ mod tests {
     /// A test with what each build shows.
     type Case<'a> = (&'a Condition, Figure, Vec<((f64, f64), f64)>);
 
-    fn answers(tests: &[Case<'_>]) -> Vec<Answer> {
+    fn answers(tests: &[Case<'_>]) -> Vec<ConditionOutcome> {
         let tests = tests.iter().map(|(condition, figure, builds)| {
             let builds = builds.iter().map(|(interval, p)| shown(condition, *figure, *interval, *p));
             Test { condition, figure: *figure, builds: builds.collect() }
@@ -295,16 +300,16 @@ mod tests {
         // 0.8 times as good means 1.25 times the CPU time.
         let worse = (0.78, 0.82);
         for (condition, figure, interval, answer) in [
-            (cpu(false, 1.03), Figure::CpuPerUnit, worse, Answer::Met),
-            (cpu(false, 1.25), Figure::CpuPerUnit, worse, Answer::Inconclusive),
-            (cpu(false, 1.30), Figure::CpuPerUnit, worse, Answer::Excluded),
-            (cpu(true, 0.97), Figure::CpuPerUnit, worse, Answer::Excluded),
-            (rate(0.97), Figure::RequestsPerS, worse, Answer::Met),
-            (rate(0.70), Figure::RequestsPerS, worse, Answer::Excluded),
-            (rate(1.50), Figure::RequestsPerS, (0.9, 1.1), Answer::Met),
-            (condition(Limited::Time, false, 1.1), Figure::RequestsPerS, worse, Answer::Met),
-            (condition(Limited::Throughput, true, 0.97), Figure::P99Us, worse, Answer::Met),
-            (cpu(false, 1.03), Figure::CpuPerUnit, (0.9, 1.02), Answer::Inconclusive),
+            (cpu(false, 1.03), Figure::CpuPerUnit, worse, ConditionOutcome::Met),
+            (cpu(false, 1.25), Figure::CpuPerUnit, worse, ConditionOutcome::Inconclusive),
+            (cpu(false, 1.30), Figure::CpuPerUnit, worse, ConditionOutcome::Excluded),
+            (cpu(true, 0.97), Figure::CpuPerUnit, worse, ConditionOutcome::Excluded),
+            (rate(0.97), Figure::RequestsPerS, worse, ConditionOutcome::Met),
+            (rate(0.70), Figure::RequestsPerS, worse, ConditionOutcome::Excluded),
+            (rate(1.50), Figure::RequestsPerS, (0.9, 1.1), ConditionOutcome::Met),
+            (condition(Limited::Time, false, 1.1), Figure::RequestsPerS, worse, ConditionOutcome::Met),
+            (condition(Limited::Throughput, true, 0.97), Figure::P99Us, worse, ConditionOutcome::Met),
+            (cpu(false, 1.03), Figure::CpuPerUnit, (0.9, 1.02), ConditionOutcome::Inconclusive),
         ] {
             let found = answers(&[(&condition, figure, vec![(interval, 0.01)])]);
             assert_eq!(found, [answer], "{condition:?}");
@@ -315,12 +320,12 @@ mod tests {
     fn p_values_at_the_bounds_are_corrected_together() {
         let (rate, figure) = (condition(Limited::Rate, true, 0.95), Figure::RequestsPerS);
         let one = |p| (&rate, figure, vec![((0.8, 0.9), p)]);
-        assert_eq!(answers(&[one(0.03)]), [Answer::Met]);
-        assert_eq!(answers(&[one(0.03), one(0.04)]), [Answer::Inconclusive; 2]);
-        assert_eq!(answers(&[one(0.03), one(0.02)]), [Answer::Met; 2]);
+        assert_eq!(answers(&[one(0.03)]), [ConditionOutcome::Met]);
+        assert_eq!(answers(&[one(0.03), one(0.04)]), [ConditionOutcome::Inconclusive; 2]);
+        assert_eq!(answers(&[one(0.03), one(0.02)]), [ConditionOutcome::Met; 2]);
         // What is certainly not met takes its place in the order.
         let excluded = (&rate, figure, vec![((0.99, 1.01), 1e-9)]);
-        assert_eq!(answers(&[excluded, one(0.03)]), [Answer::Excluded, Answer::Met]);
+        assert_eq!(answers(&[excluded, one(0.03)]), [ConditionOutcome::Excluded, ConditionOutcome::Met]);
     }
 
     #[test]
@@ -328,9 +333,9 @@ mod tests {
         let (rate, figure) = (condition(Limited::Rate, true, 0.95), Figure::RequestsPerS);
         let [worse, open, better] = [((0.8, 0.9), 0.001), ((0.8, 1.0), 0.4), ((0.97, 1.1), 0.001)];
         for (builds, answer) in [
-            (vec![worse, worse], Answer::Met),
-            (vec![worse, open], Answer::Inconclusive),
-            (vec![worse, better, open], Answer::Excluded),
+            (vec![worse, worse], ConditionOutcome::Met),
+            (vec![worse, open], ConditionOutcome::Inconclusive),
+            (vec![worse, better, open], ConditionOutcome::Excluded),
         ] {
             assert_eq!(answers(&[(&rate, figure, builds)]), [answer]);
         }
@@ -339,6 +344,6 @@ mod tests {
             figure,
             builds: vec![shown(&rate, figure, worse.0, worse.1), Shown::default()],
         };
-        assert_eq!(test(&[unknown])[0].answer, Answer::Unjudged);
+        assert_eq!(test(&[unknown])[0].answer, ConditionOutcome::Unjudged);
     }
 }

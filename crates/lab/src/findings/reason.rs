@@ -182,7 +182,7 @@ impl Measure {
 
 /// Where a count stands among the reasons. Later ones are named first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum Rank {
     /// It says where the slower one is held up, and not what it has more to do. A receiver that is slow for any cause has a
     /// full window, and a server that accepts slowly for any cause makes TCP send again.
     Symptom,
@@ -231,23 +231,23 @@ impl Count {
     }
 
     /// Its place among the reasons: the higher one comes first, however much the counts differ.
-    fn place(&self) -> Place {
+    fn place(&self) -> Rank {
         use Counted::{
             BufferLimitedIn, BufferLimitedOut, FullHandshakes, Retransmits, WindowLimitedIn, WindowLimitedOut,
         };
         match self.counted {
-            FullHandshakes => Place::Signature,
+            FullHandshakes => Rank::Signature,
             WindowLimitedIn | WindowLimitedOut | BufferLimitedIn | BufferLimitedOut | Retransmits => {
-                Place::Symptom
+                Rank::Symptom
             }
-            _ => Place::Work,
+            _ => Rank::Work,
         }
     }
 
     /// Whether it is a symptom that another one does not show, although it is slower than the faster one, too.
     fn is_contradicted(&self, faster: &Estimate, others: &[&Estimate]) -> bool {
         let of = |e: &Estimate| (self.of)(&e.work);
-        self.place() == Place::Symptom
+        self.place() == Rank::Symptom
             && others.iter().any(|other| of(faster).zip(of(other)).is_some_and(|(fast, slow)| slow <= fast))
     }
 
@@ -327,7 +327,7 @@ pub(super) fn between(
     if let Some(reason) = gap.held_back() {
         return vec![reason];
     }
-    let mut found: Vec<((Place, f64, bool), Reason)> = counts()
+    let mut found: Vec<((Rank, f64, bool), Reason)> = counts()
         .iter()
         .filter(|count| count.applies(about) && !count.is_contradicted(faster, others))
         .filter_map(|count| {

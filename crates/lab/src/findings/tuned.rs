@@ -38,7 +38,7 @@ pub struct Tuned {
     /// What each knob does by itself, as the race estimates it, the strongest first.
     pub knobs: Vec<KnobEffect>,
     /// What the two strongest knobs do together. None if there is one knob only.
-    pub together: Option<Together>,
+    pub together: Option<PairEffect>,
     /// The settings that no other beats in all figures, as positions in `tried`. Empty if there is one figure only.
     pub front: Vec<usize>,
     /// Values with which every setting failed.
@@ -103,7 +103,7 @@ pub struct KnobEffect {
 
 /// What two knobs do together.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
-pub struct Together {
+pub struct PairEffect {
     /// The knob of the rows.
     pub first: String,
     /// The knob of the columns.

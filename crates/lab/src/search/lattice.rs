@@ -18,14 +18,14 @@ const DRAWS: usize = 200;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Lattice {
     /// The number of values of each knob, and whether their order means something.
-    pub knobs: Vec<Axle>,
+    pub knobs: Vec<Dimension>,
     /// The setting that others are compared with.
     pub default: Cell,
 }
 
 /// One knob of the space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Axle {
+pub struct Dimension {
     /// The number of values, at least one.
     pub values: usize,
     /// Whether values that stand side by side are alike.
@@ -94,8 +94,8 @@ impl Lattice {
         for (at, knob) in self.knobs.iter().enumerate() {
             let own = cell[at];
             let mut beside: BTreeSet<usize> = match knob {
-                Axle { ordered: false, values } => (0..*values).collect(),
-                Axle { values, .. } => {
+                Dimension { ordered: false, values } => (0..*values).collect(),
+                Dimension { values, .. } => {
                     let ran: Vec<usize> = if *values > CLOSE {
                         ran.iter().map(|cell| cell[at]).collect()
                     } else {

@@ -87,7 +87,7 @@ pub enum Stage {
 
 /// A round: what it is for, and the settings that run in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct Round {
     /// What it is for.
     pub stage: Stage,
     /// The number of its heat.
@@ -116,7 +116,7 @@ impl Terms {
 
 /// The rounds that come after these: one, or all rounds of the proof. None after the proof, and none if the default or
 /// everything else has no figure. `shown` has one entry for each of the steps.
-pub fn next(lattice: &Lattice, terms: &Terms, steps: &[Step], shown: &Shown) -> Vec<Step> {
+pub fn next(lattice: &Lattice, terms: &Terms, steps: &[Round], shown: &Shown) -> Vec<Round> {
     Race::new(lattice, terms, steps, shown).next()
 }
 
@@ -124,7 +124,7 @@ pub fn next(lattice: &Lattice, terms: &Terms, steps: &[Step], shown: &Shown) -> 
 pub struct Race<'a> {
     lattice: &'a Lattice,
     terms: &'a Terms,
-    steps: &'a [Step],
+    steps: &'a [Round],
     /// What is known of the deciding figure.
     pub standing: Standing,
     /// What is known of the room below each limit.
@@ -135,14 +135,14 @@ pub struct Race<'a> {
 
 impl<'a> Race<'a> {
     /// Weighs up these steps. `shown` has one entry for each.
-    pub fn new(lattice: &'a Lattice, terms: &'a Terms, steps: &'a [Step], shown: &Shown) -> Self {
+    pub fn new(lattice: &'a Lattice, terms: &'a Terms, steps: &'a [Round], shown: &Shown) -> Self {
         let standing = Standing::of(lattice, &shown.figures);
         let limits = shown.limits.iter().map(|rooms| Standing::of(lattice, rooms)).collect();
         let hopeless = hopeless(lattice, steps, &standing, &shown.failed);
         Self { lattice, terms, steps, standing, limits, hopeless }
     }
 
-    fn next(&self) -> Vec<Step> {
+    fn next(&self) -> Vec<Round> {
         let Some(last) = self.steps.last() else { return vec![self.first()] };
         if last.stage == Stage::Proof {
             return Vec::new();
@@ -165,7 +165,7 @@ impl<'a> Race<'a> {
         self.terms.trials.saturating_sub(spent)
     }
 
-    fn first(&self) -> Step {
+    fn first(&self) -> Round {
         let fitting = self.left().saturating_sub(self.terms.reserved()).max(2);
         let all = self.lattice.size();
         let cells = if all <= WHOLE && all <= fitting {
@@ -173,7 +173,7 @@ impl<'a> Race<'a> {
         } else {
             self.lattice.spread(DOZEN.min(fitting - 1), self.terms.seed)
         };
-        Step { stage: Stage::Spread, heat: 0, cells }
+        Round { stage: Stage::Spread, heat: 0, cells }
     }
 
     /// How good a setting is taken to be.
@@ -223,7 +223,7 @@ impl<'a> Race<'a> {
     }
 
     /// Another round of the heat, if more than one setting is left in it.
-    fn same_heat(&self, last: &Step) -> Option<Step> {
+    fn same_heat(&self, last: &Round) -> Option<Round> {
         let mut cells = last.cells.clone();
         cells.retain(|cell| self.standing.trials(cell) > 0 && *cell != self.lattice.default);
         self.rank(&mut cells, |cell| self.worth(cell));
@@ -240,7 +240,7 @@ impl<'a> Race<'a> {
     }
 
     /// The next heat: it climbs, tries the pairs once, climbs again, and at last tries rivals.
-    fn next_heat(&self, heat: u32) -> Option<Step> {
+    fn next_heat(&self, heat: u32) -> Option<Round> {
         let best = self.best();
         let (climbs, paired) = (self.heats(Stage::Climb), self.heats(Stage::Pairs) > 0);
         if paired || climbs < CLIMBS {
@@ -330,20 +330,20 @@ impl<'a> Race<'a> {
     }
 
     /// A heat of the default, the best, and others.
-    fn heat(&self, stage: Stage, heat: u32, best: Cell, others: Vec<Cell>) -> Step {
+    fn heat(&self, stage: Stage, heat: u32, best: Cell, others: Vec<Cell>) -> Round {
         let best = Some(best).filter(|best| *best != self.lattice.default);
         self.step(stage, heat, best.into_iter().chain(others))
     }
 
     /// A round of the default and others.
-    fn step(&self, stage: Stage, heat: u32, others: impl IntoIterator<Item = Cell>) -> Step {
+    fn step(&self, stage: Stage, heat: u32, others: impl IntoIterator<Item = Cell>) -> Round {
         let default = self.lattice.default.clone();
-        Step { stage, heat, cells: std::iter::once(default).chain(others).collect() }
+        Round { stage, heat, cells: std::iter::once(default).chain(others).collect() }
     }
 
     /// All rounds of the proof. Their number follows from the race alone, and each is a fresh round. If the default seems to
     /// be the best, the best of the others is compared with it.
-    fn proof(&self, heat: u32) -> Vec<Step> {
+    fn proof(&self, heat: u32) -> Vec<Round> {
         let Some(winner) = self.winner() else { return Vec::new() };
         let mut cells = vec![winner.clone()];
         let changed = self.lattice.changed(&winner);
@@ -399,7 +399,7 @@ impl<'a> Race<'a> {
 /// values only: against the one with which most settings failed.
 fn hopeless(
     lattice: &Lattice,
-    steps: &[Step],
+    steps: &[Round],
     standing: &Standing,
     failed: &BTreeSet<Cell>,
 ) -> BTreeSet<(usize, usize)> {
@@ -427,7 +427,7 @@ fn hopeless(
 }
 
 /// The number of settings of a space that never ran.
-pub fn untried(lattice: &Lattice, steps: &[Step]) -> usize {
+pub fn untried(lattice: &Lattice, steps: &[Round]) -> usize {
     let tried: BTreeSet<&Cell> = steps.iter().flat_map(|step| &step.cells).collect();
     lattice.size() - tried.len().min(lattice.size())
 }

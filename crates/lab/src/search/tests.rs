@@ -10,11 +10,11 @@ use crate::rounds::extend;
 use crate::session::{Fake, Rule, observe};
 use crate::simulation::search::{Surface, carried_out, tuned};
 
-fn steps(plan: &Plan) -> &[Step] {
+fn steps(plan: &Plan) -> &[Round] {
     &plan.experiments[0].search.as_ref().unwrap().steps
 }
 
-fn proof(plan: &Plan) -> Vec<&Step> {
+fn proof(plan: &Plan) -> Vec<&Round> {
     steps(plan).iter().filter(|step| step.stage == Stage::Proof).collect()
 }
 
@@ -158,7 +158,7 @@ proptest! {
         values in proptest::collection::vec((1_usize..9, any::<bool>()), 1..8),
         seed: u64,
     ) {
-        let knobs: Vec<Axle> = values.iter().map(|(values, ordered)| Axle { values: *values, ordered: *ordered }).collect();
+        let knobs: Vec<Dimension> = values.iter().map(|(values, ordered)| Dimension { values: *values, ordered: *ordered }).collect();
         let lattice = Lattice { default: knobs.iter().map(|knob| knob.values / 2).collect(), knobs };
         let cells = lattice.spread(12, seed);
         prop_assert_eq!(&cells[0], &lattice.default);

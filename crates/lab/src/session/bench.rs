@@ -262,7 +262,7 @@ impl Executor for Bench {
         let mut missing = BTreeMap::new();
         for name in systems {
             let Ok(manifest) = self.catalog.get(name) else { continue };
-            if let Some(why) = manifest.deaf_at(self.address) {
+            if let Some(why) = manifest.why_unreachable_at(self.address) {
                 missing.insert(name.clone(), why);
                 continue;
             }

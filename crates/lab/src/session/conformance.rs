@@ -140,7 +140,7 @@ fn check_address(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) ->
     if manifest.role == Role::Client || manifest.program.listens_on_socket() {
         return Ok(());
     }
-    if let Some(why) = manifest.deaf_at(ELSEWHERE) {
+    if let Some(why) = manifest.why_unreachable_at(ELSEWHERE) {
         checks.excuse(name, why);
         return Ok(());
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use load::{Job, Tally};
 use serde::{Deserialize, Serialize};
-use serve::{CounterSnapshot, Farewell, Server, Speaks};
+use serve::{CloseStyle, CounterSnapshot, Server, Speaks};
 use systems::work::Clients;
 
 use crate::observation::{Measurement, Stage, Together};
@@ -127,7 +127,7 @@ pub fn start_server(
         threads: cores.iter().map(|core| Some(*core)).collect(),
         max_keepalive: (max_keepalive > 0).then_some(max_keepalive),
         tls: None,
-        farewell: if silent { Farewell::Silent } else { Farewell::Announced },
+        farewell: if silent { CloseStyle::Silent } else { CloseStyle::Announced },
         limits: serve::Limits::default(),
         backend: reactor::Backend::Auto,
     };

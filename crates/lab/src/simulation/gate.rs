@@ -7,7 +7,7 @@ use stats::Noise;
 
 use super::{Rounds, observed, plan, value_rule};
 use crate::condition::{Bound, Condition, Limited};
-use crate::findings::{Answer, compare_scenarios, findings};
+use crate::findings::{ConditionOutcome, compare_scenarios, findings};
 use crate::observation::{Observation, Timing};
 use crate::plan::{Base, Plan};
 use crate::session::{Fake, observe};
@@ -63,12 +63,14 @@ fn simulate(runs: u64, noise: f64, scenarios: i64, truth: f64) -> Ended {
         let fake = Fake::new(1e6, rules, noise, seed + 1_000_000);
         let (plan, seen) = carried_out(gated(scenarios, seed), fake);
         let found = findings(&plan, &seen);
-        let answers: Vec<Answer> = found.gates[0].scenarios.iter().map(|gated| gated.tested.answer).collect();
+        let answers: Vec<ConditionOutcome> =
+            found.gates[0].scenarios.iter().map(|gated| gated.tested.answer).collect();
         assert_eq!(answers.len(), usize::try_from(scenarios).unwrap());
-        let fails = answers.contains(&Answer::Met);
+        let fails = answers.contains(&ConditionOutcome::Met);
         ended.fails += if fails { share } else { 0.0 };
-        ended.excluded += if answers.iter().all(|answer| *answer == Answer::Excluded) { share } else { 0.0 };
-        let open = !fails && answers.contains(&Answer::Inconclusive);
+        ended.excluded +=
+            if answers.iter().all(|answer| *answer == ConditionOutcome::Excluded) { share } else { 0.0 };
+        let open = !fails && answers.contains(&ConditionOutcome::Inconclusive);
         ended.inconclusive += if open { share } else { 0.0 };
         ended.rounds += f64::from(plan.experiments[0].rounds) * share;
     }
@@ -125,15 +127,18 @@ fn rounds_go_on_until_the_condition_is_decided_and_not_longer() {
             findings(&plan, &seen).gates.iter().map(|gate| gate.scenarios[0].tested.answer).collect();
         (plan.experiments[0].rounds, answers)
     };
-    let (verdict, none): (u32, Vec<Answer>) = ended(&[], 0.8);
+    let (verdict, none): (u32, Vec<ConditionOutcome>) = ended(&[], 0.8);
     assert!(none.is_empty());
     // That 0.8 is below 1 is seen before it is below 0.87, and far from 0.5 before either.
     let (near, met) = ended(&[0.87], 0.8);
-    assert!(near > verdict && met == [Answer::Met], "{near} {verdict} {met:?}");
+    assert!(near > verdict && met == [ConditionOutcome::Met], "{near} {verdict} {met:?}");
     let (far, excluded) = ended(&[0.5], 0.97);
-    assert_eq!((far, excluded), (3, vec![Answer::Excluded]));
+    assert_eq!((far, excluded), (3, vec![ConditionOutcome::Excluded]));
     let (both, answers) = ended(&[0.5, 0.87], 0.8);
-    assert!(both >= near && answers == [Answer::Excluded, Answer::Met], "{both} {answers:?}");
+    assert!(
+        both >= near && answers == [ConditionOutcome::Excluded, ConditionOutcome::Met],
+        "{both} {answers:?}"
+    );
 }
 
 #[test]

@@ -13,10 +13,10 @@ use super::surface::Surface;
 use crate::search::Cell;
 
 /// A way to search: which setting it takes for the best.
-type Way = fn(&mut Lab<'_>) -> Cell;
+type Rival = fn(&mut Lab<'_>) -> Cell;
 
 /// The ways, by their names.
-const WAYS: [(&str, Way); 3] = [
+const WAYS: [(&str, Rival); 3] = [
     ("random settings, then halving", random),
     ("racing in blocks, as irace", racing),
     ("a regression forest, as SMAC", forest),
@@ -29,7 +29,8 @@ const OF_EACH: u64 = 50;
 pub(super) fn found() -> &'static [(&'static str, Vec<f64>)] {
     static FOUND: OnceLock<Vec<(&str, Vec<f64>)>> = OnceLock::new();
     FOUND.get_or_init(|| {
-        let of_way = |(name, way): &(&'static str, Way)| (*name, shapes().map(|s| share(*way, s)).collect());
+        let of_way =
+            |(name, way): &(&'static str, Rival)| (*name, shapes().map(|s| share(*way, s)).collect());
         WAYS.iter().map(of_way).collect()
     })
 }
@@ -39,7 +40,7 @@ pub(super) fn shapes() -> impl Iterator<Item = Shape> {
     std::iter::once(Shape::Sum).chain(Shape::STRANGE)
 }
 
-fn share(way: Way, shape: Shape) -> f64 {
+fn share(way: Rival, shape: Shape) -> f64 {
     let close = |seed: &u64| {
         let surface = Surface::shaped(shape, &SIZES, *seed);
         let found = way(&mut Lab::new(&surface, NOISES[1].1, *seed));

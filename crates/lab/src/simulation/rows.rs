@@ -24,7 +24,7 @@ pub(super) const LENGTHS: [u32; 4] = [3, 5, 10, 20];
 
 /// The shares of runs in which the interval of the base's figure holds the truth.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Held {
+pub(super) struct Coverage {
     /// Each round is as fast as chance makes it, and the truth is the mean of all rounds that there could be.
     pub each_round: f64,
     /// The machine swings slowly, and the truth is its mean while the run lasted.
@@ -48,8 +48,8 @@ fn others() -> Vec<Rule> {
     vec![arm_rule(1, 1.1), arm_rule(2, 0.7)]
 }
 
-fn simulate(drift: f64, rounds: u32) -> Held {
-    let mut held = Held::default();
+fn simulate(drift: f64, rounds: u32) -> Coverage {
+    let mut held = Coverage::default();
     let share = 1.0 / RUNS as f64;
     for seed in 0..RUNS {
         let add = |to: &mut f64, when: bool| *to += if when { share } else { 0.0 };
@@ -79,8 +79,8 @@ fn simulate(drift: f64, rounds: u32) -> Held {
 }
 
 /// What was found, by drift and rounds.
-pub(super) fn held() -> &'static [(f64, u32, Held)] {
-    static HELD: OnceLock<Vec<(f64, u32, Held)>> = OnceLock::new();
+pub(super) fn held() -> &'static [(f64, u32, Coverage)] {
+    static HELD: OnceLock<Vec<(f64, u32, Coverage)>> = OnceLock::new();
     HELD.get_or_init(|| {
         let cases = DRIFTS.into_iter().flat_map(|drift| LENGTHS.map(|rounds| (drift, rounds)));
         cases.map(|(drift, rounds)| (drift, rounds, simulate(drift, rounds))).collect()

@@ -16,7 +16,7 @@ use serve::CounterSnapshot;
 use systems::work::Clients;
 use systems::{Catalog, Limit, Parcel, homes, parcel};
 
-use crate::fleet::Answer;
+use crate::fleet::AgentReply;
 use crate::fleet::lab::{Brought, Done, Files, Opening, Reply, Task, Want};
 use crate::{built_in, here};
 
@@ -87,7 +87,7 @@ fn work(tasks: &Receiver<Task>, asking: &Asking, files: Limit, cancel: &Arc<Atom
             (task, Some(bench)) => Ok(do_task(task, bench, asking)),
             (_, None) => Err("its bench is not open".to_owned()),
         };
-        asking.say(&done.map_or_else(Answer::Failed, |done| Answer::Done(Box::new(done))));
+        asking.say(&done.map_or_else(AgentReply::Failed, |done| AgentReply::Done(Box::new(done))));
     }
 }
 
@@ -98,7 +98,7 @@ fn do_task(task: Task, bench: &mut Bench, asking: &Asking) -> Done {
         Task::Probe(systems) => Done::Missing(bench.probe(&systems).map_err(interrupted).into()),
         Task::Describe => Done::Described(bench.environment()),
         Task::Prepare { plan, pending } => {
-            let say = |line: &str| asking.say(&Answer::Done(Box::new(Done::Say(line.to_owned()))));
+            let say = |line: &str| asking.say(&AgentReply::Done(Box::new(Done::Say(line.to_owned()))));
             bench.prepare(&plan, &pending, &mut { say });
             Done::Prepared
         }
@@ -201,7 +201,7 @@ struct Asking(Arc<Mutex<Pipe>>);
 
 impl Asking {
     /// Says something. A lost pipe is noticed by the thread that listens to it.
-    fn say(&self, answer: &Answer) {
+    fn say(&self, answer: &AgentReply) {
         self.say_within(&self.pipe(), answer);
     }
 
@@ -209,7 +209,7 @@ impl Asking {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn say_within(&self, pipe: &Pipe, answer: &Answer) {
+    fn say_within(&self, pipe: &Pipe, answer: &AgentReply) {
         if let Ok(what) = serde_json::to_value(answer) {
             let _ = pipe.speaker.send(what);
         }
@@ -222,7 +222,7 @@ impl Asking {
         mut take: impl FnMut(Reply) -> Option<Result<T, TrialError>>,
     ) -> Result<T, TrialError> {
         let pipe = self.pipe();
-        self.say_within(&pipe, &Answer::Want(Box::new(want)));
+        self.say_within(&pipe, &AgentReply::Want(Box::new(want)));
         loop {
             // Without a pipe nobody waits for this trial.
             let reply = pipe.replied.recv().map_err(|_| TrialError::Interrupted)?;

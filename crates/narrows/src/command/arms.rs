@@ -43,7 +43,7 @@ pub struct Typed<'a> {
 /// The folders in which a command runs, in place of the current one: those of commits.
 pub struct Places {
     /// All places of the first build, then all of the second.
-    pub all: Vec<Place>,
+    pub all: Vec<WorkingFolder>,
     /// How many times each was built.
     pub builds: usize,
     /// Whether the folders are on the machine of `--sut`.
@@ -53,7 +53,7 @@ pub struct Places {
 }
 
 /// A folder in which a command runs.
-pub struct Place {
+pub struct WorkingFolder {
     /// The name of the system there.
     pub name: String,
     /// What is there, in a line.
@@ -164,7 +164,7 @@ fn of_url(typed: Typed<'_>, url: &str) -> anyhow::Result<Draft> {
 }
 
 /// The command in another folder.
-fn moved(command: &Draft, place: &Place, names: &mut Vec<String>) -> Draft {
+fn moved(command: &Draft, place: &WorkingFolder, names: &mut Vec<String>) -> Draft {
     Draft {
         name: unique(names, &plain(&place.name)),
         about: place.about.clone(),

@@ -18,7 +18,7 @@ use super::Args;
 use crate::common::{self, End};
 use crate::examined::Examined;
 use crate::fleet::generators::Generators;
-use crate::fleet::{self, Answer, At, Order, path, sut};
+use crate::fleet::{self, AgentReply, At, Order, path, sut};
 
 /// How long a machine may take to be examined. It takes two seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -40,12 +40,12 @@ enum Use {
 struct Json<'a> {
     /// The number of findings with a remedy, on all machines.
     problems: usize,
-    machines: &'a [Found],
+    machines: &'a [Classified],
 }
 
 /// What was found on a machine.
 #[derive(Serialize)]
-struct Found {
+struct Classified {
     machine: String,
     #[serde(rename = "use")]
     purpose: Use,
@@ -80,7 +80,7 @@ pub fn run(args: &Args, files: Limit, cancel: &AtomicBool) -> End {
     for (remote, (_, purpose)) in remotes.iter_mut().zip(wanted) {
         let path = Path { clock: remote.offset()?, pipe_bytes_per_s: bandwidth(remote, cancel)? };
         let doctor = examine(remote, cancel)?;
-        found.push(Found {
+        found.push(Classified {
             machine: remote.machine().to_string(),
             purpose,
             agent: remote.hello.clone(),
@@ -110,7 +110,7 @@ pub fn run(args: &Args, files: Limit, cancel: &AtomicBool) -> End {
 /// Finds the interfaces of all machines, and measures the way from each generator alone, if there is a single system.
 fn ways(
     mut remotes: Vec<Remote>,
-    found: &mut [Found],
+    found: &mut [Classified],
     address: Option<IpAddr>,
     (files, cancel): (Limit, &AtomicBool),
 ) -> anyhow::Result<()> {
@@ -151,7 +151,7 @@ fn interface(remote: &mut Remote, at: At) -> anyhow::Result<Option<Interface>> {
 fn examine(remote: &mut Remote, cancel: &AtomicBool) -> anyhow::Result<Examined> {
     fleet::order(remote, &Order::Examine)?;
     match wait(remote, cancel)? {
-        Answer::Examined(mut examined) => {
+        AgentReply::Examined(mut examined) => {
             examined.problems = super::problems(&examined.findings);
             Ok(*examined)
         }
@@ -163,12 +163,14 @@ fn bandwidth(remote: &mut Remote, cancel: &AtomicBool) -> anyhow::Result<f64> {
     let began = Instant::now();
     fleet::order(remote, &Order::Weigh("x".repeat(FILLER)))?;
     match wait(remote, cancel)? {
-        Answer::Weighed(FILLER) => Ok(FILLER as f64 / began.elapsed().as_secs_f64().max(f64::MIN_POSITIVE)),
+        AgentReply::Weighed(FILLER) => {
+            Ok(FILLER as f64 / began.elapsed().as_secs_f64().max(f64::MIN_POSITIVE))
+        }
         _ => bail!(fleet::unasked(remote)),
     }
 }
 
-fn wait(remote: &mut Remote, cancel: &AtomicBool) -> anyhow::Result<Answer> {
+fn wait(remote: &mut Remote, cancel: &AtomicBool) -> anyhow::Result<AgentReply> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(answer) = fleet::answer(remote, GLANCE)? {
@@ -183,9 +185,9 @@ fn wait(remote: &mut Remote, cancel: &AtomicBool) -> anyhow::Result<Answer> {
     }
 }
 
-fn text(found: &[Found], width: usize) -> String {
+fn text(found: &[Classified], width: usize) -> String {
     let mut text = String::new();
-    for Found { machine, purpose, agent, path, interface, way, doctor } in found {
+    for Classified { machine, purpose, agent, path, interface, way, doctor } in found {
         let purpose = match purpose {
             Use::Sut => "system under test",
             Use::Gen => "generator",

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use load::target::{Expect, Http, Traffic};
 use load::{Job, Stop, Tally, Target};
-use serve::{Farewell, Speaks};
+use serve::{CloseStyle, Speaks};
 use systems::machine::Placement;
 
 use crate::examined::TrialRun;
@@ -28,7 +28,7 @@ pub fn measure(placement: &Placement, cancel: &AtomicBool) -> anyhow::Result<Tri
         threads: pinned(&placement.system),
         max_keepalive: None,
         tls: None,
-        farewell: Farewell::Announced,
+        farewell: CloseStyle::Announced,
         limits: serve::Limits::default(),
         backend: reactor::Backend::Auto,
     })

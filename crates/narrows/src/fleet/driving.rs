@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lab::observation::Stage;
-use lab::observation::{Generated, Path, Together as Saved};
+use lab::observation::{Generated, Path, Together};
 use lab::session::{Driven, Elsewhere, Generator, Serving, TrialError};
 use load::Job;
 use machines::{Machine, MachineError};
@@ -14,8 +14,8 @@ use reactor::Address;
 use serve::CounterSnapshot;
 use systems::work::Clients;
 
-use super::generators::{Cores, Generators, Request, Together};
-use crate::fleet::{self, Answer, At, Order, ServeOrder};
+use super::generators::{Combined, Cores, Generators, Request};
+use crate::fleet::{self, AgentReply, At, Order, ServeOrder};
 
 /// How long a machine may take to start or stop a server.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -23,17 +23,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Generators on other machines, for trials.
 pub struct Fleet {
     generators: Mutex<Generators>,
-    way: Way,
+    way: Link,
     lost: LastLost,
     cancel: Arc<AtomicBool>,
 }
 
-/// The name of the generator that was lost last. `Patient` reads it.
+/// The name of the generator that was lost last. `Reconnecting` reads it.
 pub type LastLost = Arc<Mutex<Option<String>>>;
 
 /// The way from the generators to the systems.
 #[derive(Debug, Clone, Copy)]
-pub struct Way {
+pub struct Link {
     /// Where the systems are, as seen from the generators.
     pub towards: IpAddr,
     /// Whether the systems run on this machine, with whose cores a generator called `local` drives.
@@ -44,7 +44,7 @@ pub struct Way {
 
 impl Fleet {
     /// These generators, and their way to the systems.
-    pub fn new(generators: Generators, way: Way, cancel: &Arc<AtomicBool>) -> Self {
+    pub fn new(generators: Generators, way: Link, cancel: &Arc<AtomicBool>) -> Self {
         let (generators, lost) = (Mutex::new(generators), LastLost::default());
         Self { generators, way, lost, cancel: Arc::clone(cancel) }
     }
@@ -67,7 +67,7 @@ impl Fleet {
     }
 
     /// Sends an order to the first machine, and waits for its answer.
-    fn first(&self, order: &Order) -> Result<Answer, TrialError> {
+    fn first(&self, order: &Order) -> Result<AgentReply, TrialError> {
         let mut generators = self.generators();
         let answer = generators.reach(&self.cancel).and_then(|remotes| {
             let Some(first) = remotes.first_mut() else { anyhow::bail!("there is no generator") };
@@ -85,7 +85,7 @@ impl Fleet {
 
     fn counts(&self, order: &Order) -> Result<CounterSnapshot, TrialError> {
         match self.first(order)? {
-            Answer::Counted(counts) => Ok(counts),
+            AgentReply::Counted(counts) => Ok(counts),
             _ => Err(TrialError::failed(Stage::Machine, "a generator answered what was not asked")),
         }
     }
@@ -124,14 +124,14 @@ impl Generator for Fleet {
             silent: work.silent,
         });
         match self.first(&order)? {
-            Answer::Serves { address, threads } => Ok(Box::new(Served { fleet: self, address, threads })),
+            AgentReply::Serves { address, threads } => Ok(Box::new(Served { fleet: self, address, threads })),
             _ => Err(TrialError::failed(Stage::Machine, "a generator answered what was not asked")),
         }
     }
 }
 
 /// What several generators did, as it is saved.
-fn driven(together: Together, way: &Way) -> Driven {
+fn driven(together: Combined, way: &Link) -> Driven {
     let is_local = |generator: &super::generators::Generator| generator.machine == Machine::Local;
     let shares_cores = way.here && together.generators.iter().any(is_local);
     let generated = |generator: &super::generators::Generator| Generated {
@@ -141,7 +141,7 @@ fn driven(together: Together, way: &Way) -> Driven {
         busiest_core: generator.tally.busiest,
     };
     let elsewhere = Elsewhere {
-        together: Saved {
+        together: Together {
             skew_s: together.skew.map(|skew| skew.distance_ns() as f64 / 1e9),
             shares_cores,
             generators: together.generators.iter().map(generated).collect(),

@@ -17,7 +17,7 @@ use systems::machine::Disturbance;
 
 use crate::common::Usage;
 use crate::drive::classify;
-use crate::fleet::{self, Answer, DriveOrder, Driven, Order};
+use crate::fleet::{self, AgentDrive, AgentReply, DriveOrder, Order};
 
 /// How often a wait looks at each machine while a window goes on.
 const GLANCE: Duration = Duration::from_millis(10);
@@ -37,7 +37,7 @@ const LARGEST_ERROR: Duration = Duration::from_millis(1);
 
 /// What several generators did together.
 #[derive(Default)]
-pub struct Together {
+pub struct Combined {
     /// The sum of what they counted.
     pub tally: Tally,
     /// Each of them.
@@ -122,7 +122,7 @@ struct Working<'a> {
     remote: &'a mut Remote,
     clock: Offset,
     closed: bool,
-    done: Option<Driven>,
+    done: Option<AgentDrive>,
 }
 
 /// The cores on which each generator's threads run.
@@ -178,7 +178,7 @@ impl Generators {
         request: &Request<'_>,
         cancel: &AtomicBool,
         watch: &load::Watch<'_>,
-    ) -> anyhow::Result<Option<Together>> {
+    ) -> anyhow::Result<Option<Combined>> {
         let driven = self.drive_all(request, cancel, watch);
         if !matches!(driven, Ok(Some(_))) {
             self.let_go();
@@ -191,7 +191,7 @@ impl Generators {
         request: &Request<'_>,
         cancel: &AtomicBool,
         watch: &load::Watch<'_>,
-    ) -> anyhow::Result<Option<Together>> {
+    ) -> anyhow::Result<Option<Combined>> {
         let (allow_remote, Request { job, wait, .. }) = (self.allow_remote, request);
         let remotes = self.reach(cancel)?;
         let number = match request.cores {
@@ -259,7 +259,7 @@ fn await_ready(remotes: &mut [Remote], patience: Duration, cancel: &AtomicBool) 
                     bail!(remote.error("it was not ready in time"))
                 }
                 None => {}
-                Some(Answer::Ready) => *ready = true,
+                Some(AgentReply::Ready) => *ready = true,
                 Some(_) => bail!(fleet::unasked(remote)),
             }
         }
@@ -323,8 +323,8 @@ fn await_ends(
         for generator in working.iter_mut() {
             match fleet::answer(generator.remote, glance)? {
                 // Each says once that its window has closed.
-                Some(Answer::Closed) if !std::mem::replace(&mut generator.closed, true) => open -= 1,
-                Some(Answer::Driven(driven)) if generator.done.is_none() => {
+                Some(AgentReply::Closed) if !std::mem::replace(&mut generator.closed, true) => open -= 1,
+                Some(AgentReply::Driven(driven)) if generator.done.is_none() => {
                     driven.check().map_err(|name| {
                         generator.remote.error(format!("what it says of `{name}` makes no sense"))
                     })?;
@@ -346,8 +346,8 @@ fn await_ends(
 }
 
 /// Adds up what the generators counted. Their clocks are read again, because they drift.
-fn together(working: &mut [Working<'_>], parts: &[Job], enough: Duration) -> anyhow::Result<Together> {
-    let mut together = Together::default();
+fn together(working: &mut [Working<'_>], parts: &[Job], enough: Duration) -> anyhow::Result<Combined> {
+    let mut together = Combined::default();
     let mut remotes: Vec<&mut Remote> = working.iter_mut().map(|generator| &mut *generator.remote).collect();
     let clocks = Remote::offsets(&mut remotes, enough)?;
     let (mut windows, mut error_ns, mut connections) = (Vec::new(), 0, 0);

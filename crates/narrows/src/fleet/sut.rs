@@ -17,7 +17,7 @@ use serve::CounterSnapshot;
 use systems::{Catalog, Limit, Manifest, Parcel, is_reference};
 
 use super::lab::{Brought, Done, Ended, Files, Opening, Reply, Task, Want};
-use crate::fleet::{self, Answer, At, Order, ServeOrder};
+use crate::fleet::{self, AgentReply, At, Order, ServeOrder};
 use crate::{built_in, common};
 
 /// How often a wait looks whether the user interrupted.
@@ -228,7 +228,7 @@ impl Sut {
 pub fn serve(remote: &mut Remote, at: At) -> anyhow::Result<(SocketAddr, usize)> {
     fleet::order(remote, &Order::Serve(ServeOrder { at, max_keepalive: 0, silent: false }))?;
     match fleet::answer(remote, PATIENCE)? {
-        Some(Answer::Serves { address, threads }) => Ok((address, threads)),
+        Some(AgentReply::Serves { address, threads }) => Ok((address, threads)),
         _ => bail!(fleet::unasked(remote)),
     }
 }
@@ -240,7 +240,7 @@ pub fn serve(remote: &mut Remote, at: At) -> anyhow::Result<(SocketAddr, usize)>
 pub fn counts(remote: &mut Remote, order: &Order) -> anyhow::Result<CounterSnapshot> {
     fleet::order(remote, order)?;
     match fleet::answer(remote, PATIENCE)? {
-        Some(Answer::Counted(counts)) => Ok(counts),
+        Some(AgentReply::Counted(counts)) => Ok(counts),
         _ => bail!(fleet::unasked(remote)),
     }
 }
@@ -271,14 +271,14 @@ impl Talk<'_> {
                 return Err(Trouble::Interrupted);
             }
             match fleet::answer(self.remote, GLANCE)? {
-                Some(Answer::Done(done)) => match *done {
+                Some(AgentReply::Done(done)) => match *done {
                     // What another machine says does not control this terminal.
                     Done::Say(line) => {
                         common::say(systems::printable(&line).chars().take(LONGEST_LINE).collect::<String>())
                     }
                     done => return Ok(done),
                 },
-                Some(Answer::Want(want)) => self.answer(*want)?,
+                Some(AgentReply::Want(want)) => self.answer(*want)?,
                 Some(_) => return Err(fleet::unasked(self.remote).into()),
                 None => {}
             }

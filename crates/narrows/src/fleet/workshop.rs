@@ -14,7 +14,7 @@ use systems::Limit;
 use systems::parcel::{Parcel, Parts};
 
 use crate::common;
-use crate::fleet::{self, Answer, Order};
+use crate::fleet::{self, AgentReply, Order};
 
 /// How often a wait looks whether the user interrupted.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -186,7 +186,7 @@ impl Workshop {
                 return Err(Trouble::Interrupted.into());
             }
             match fleet::answer(&mut self.remote, GLANCE)? {
-                Some(Answer::Workshop(stage)) => return Ok(*stage),
+                Some(AgentReply::Workshop(stage)) => return Ok(*stage),
                 Some(_) => return Err(fleet::unasked(&self.remote).into()),
                 None => {}
             }

@@ -6,7 +6,7 @@ use report::number;
 use serde::Serialize;
 
 use crate::fleet;
-use crate::fleet::generators::{Generator, Together};
+use crate::fleet::generators::{Combined, Generator};
 
 /// The first option that makes no sense with generators on other machines.
 pub fn contradiction(args: &super::Args) -> Option<&'static str> {
@@ -34,7 +34,7 @@ pub struct Json {
 
 impl Json {
     /// All generators; none if this machine is the generator.
-    pub fn all(together: Option<&Together>) -> Vec<Self> {
+    pub fn all(together: Option<&Combined>) -> Vec<Self> {
         together.iter().flat_map(|together| &together.generators).map(Self::of).collect()
     }
 
@@ -71,7 +71,7 @@ pub struct Windows {
 
 impl Windows {
     /// `None` if this machine is the generator, or if a window never opened.
-    pub fn of(together: Option<&Together>) -> Option<Self> {
+    pub fn of(together: Option<&Combined>) -> Option<Self> {
         let skew = together?.skew?;
         let micros = |nanos: u64| nanos as f64 / 1e3;
         Some(Self {
@@ -85,7 +85,7 @@ impl Windows {
 }
 
 /// Prints a line for each generator, and how far apart their windows were.
-pub fn text(out: &mut String, together: Option<&Together>) {
+pub fn text(out: &mut String, together: Option<&Combined>) {
     let Some(together) = together else { return };
     for Generator { machine, tally, clock, .. } in &together.generators {
         let _ = writeln!(

@@ -14,7 +14,7 @@ use crate::common::Usage;
 
 /// A rate that was tried.
 #[derive(Debug, Serialize)]
-pub struct Step {
+pub struct Tried {
     rate: f64,
     throughput_per_s: f64,
     holds: bool,
@@ -24,12 +24,12 @@ pub struct Step {
 
 /// The bracket around the highest rate, and the rates that were tried to find it.
 #[derive(Debug, Serialize)]
-pub struct Found {
+pub struct Bracket {
     /// The highest rate that held. Null if none did.
     pub holds: Option<f64>,
     /// The lowest rate that failed. Null if none did.
     pub fails: Option<f64>,
-    steps: Vec<Step>,
+    steps: Vec<Tried>,
 }
 
 /// The lowest rate that is tried, as a share of the first.
@@ -48,8 +48,8 @@ pub fn find(
     schedule: ArrivalSchedule,
     slo: &Slo,
     (drive, cancel): (&mut DriveWith<'_>, &AtomicBool),
-    mut report: impl FnMut(&Step),
-) -> anyhow::Result<Found> {
+    mut report: impl FnMut(&Tried),
+) -> anyhow::Result<Bracket> {
     let Stop::After(requested) = job.stop else { bail!("--find-max-rate needs a duration, not a number") };
     let window = Window::new(slo, requested);
     if window.lowest_rate() > schedule.from {
@@ -84,19 +84,19 @@ pub fn find(
         steps.push(step);
     }
     let rate = |rung: Option<i32>| rung.map(|rung| search.rate(rung));
-    Ok(Found { holds: rate(search.holds()), fails: rate(search.fails()), steps })
+    Ok(Bracket { holds: rate(search.holds()), fails: rate(search.fails()), steps })
 }
 
 /// Drives a job once. Returns what was counted, and how many generators there were.
 pub type DriveWith<'a> = dyn FnMut(&Job) -> anyhow::Result<(Tally, usize)> + 'a;
 
-fn step(rate: f64, slo: &Slo, tally: &Tally, generators: usize) -> Step {
+fn step(rate: f64, slo: &Slo, tally: &Tally, generators: usize) -> Tried {
     let busy = tally.busiest > GENERATOR_BUSY;
     let why = slo.broken(tally).map(|why| match busy {
         true => format!("{why}; {}", at_limit(rate, tally.throughput(), generators)),
         false => why.to_string(),
     });
-    Step { rate, throughput_per_s: tally.throughput(), holds: why.is_none(), why }
+    Tried { rate, throughput_per_s: tally.throughput(), holds: why.is_none(), why }
 }
 
 /// Says that the generators were at their limit, and how many do for this rate as far as they can tell.
@@ -110,7 +110,7 @@ fn at_limit(rate: f64, reached: f64, generators: usize) -> String {
     )
 }
 
-impl Step {
+impl Tried {
     /// The line that is printed for this try.
     pub fn line(&self) -> String {
         let end = self.why.as_ref().map_or("holds".to_owned(), |why| format!("fails: {why}"));
@@ -119,7 +119,7 @@ impl Step {
     }
 }
 
-impl Found {
+impl Bracket {
     /// The last line that is printed.
     pub fn line(&self) -> String {
         match (self.holds, self.fails) {

@@ -16,7 +16,7 @@ use tls::Kind;
 
 use super::by_name::{self, ByName};
 use super::generators;
-use crate::fleet::generators::Together;
+use crate::fleet::generators::Combined;
 
 /// The object of `--json`.
 #[derive(Serialize)]
@@ -177,7 +177,7 @@ pub struct Driven<'a> {
     /// Whether the user ended it early.
     pub interrupted: bool,
     /// The generators, if they are on other machines.
-    pub together: Option<&'a Together>,
+    pub together: Option<&'a Combined>,
 }
 
 impl Driven<'_> {

@@ -10,7 +10,7 @@ use anyhow::bail;
 use lab::findings::{By, Findings, Ratio};
 use machines::MachineError;
 use report::number::interval_in_hundredths;
-use revisions::{Bisect, Repository, Revision, Step, Trouble};
+use revisions::{Bisect, Next, Repository, Revision, Trouble};
 use stats::LEVEL;
 
 use super::Comparison;
@@ -118,14 +118,14 @@ impl Search<'_> {
         let mut steps = Bisect::new(&self.good.commit, &worse.commit);
         loop {
             let (commit, times) = match steps.next(self.repository)? {
-                Step::Try { commit, left } => {
+                Next::Try { commit, left } => {
                     let commit = self.short(&commit)?;
                     let (name, subject) = (&commit.name, &commit.subject);
                     common::say(format_args!("bisect: one of {left} commits; next is {name} {subject:?}"));
                     (commit, 1)
                 }
-                Step::Found(commit) => return self.found(&self.short(&commit)?),
-                Step::Unclear(commits) => match open.again(&commits) {
+                Next::Found(commit) => return self.found(&self.short(&commit)?),
+                Next::Unclear(commits) => match open.again(&commits) {
                     Some((commit, times)) => {
                         let commit = self.short(&commit)?;
                         say_again(&commit.name, times, open.runs, MOST_AGAIN);

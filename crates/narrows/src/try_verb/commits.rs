@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use systems::homes;
 
 use super::Args;
-use crate::command::arms::{self, Place, Places};
+use crate::command::arms::{self, Places, WorkingFolder};
 use crate::common::{self, Usage};
 use crate::fleet::workshop::{Built, Program, Recipe, Workshop};
 
@@ -218,7 +218,7 @@ impl Commits {
             let name =
                 if revision.name.contains(['~', '^', '@', ':']) { revision.short() } else { &revision.name };
             let name = names.get(index % count).map_or(name, String::as_str);
-            Place {
+            WorkingFolder {
                 name: if *build == 1 { name.to_owned() } else { format!("{name}-build-{build}") },
                 about: format!("{} {}", revision.short(), revision.subject),
                 version: revision.short().to_owned(),

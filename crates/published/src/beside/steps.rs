@@ -19,7 +19,7 @@ pub(super) fn steps(table: &PublishedTable, pairs: &[Pair], today: &Today) -> Ve
 }
 
 /// A row that has both figures, with its value of a knob.
-struct Step<'a> {
+struct ValuePair<'a> {
     value: &'a Value,
     pair: &'a Pair<'a>,
     then: f64,
@@ -27,13 +27,13 @@ struct Step<'a> {
 }
 
 /// The values of one knob while everything else is equal.
-type Series<'a> = Vec<Step<'a>>;
+type Series<'a> = Vec<ValuePair<'a>>;
 
-fn quickest<'a>(series: &'a Series<'a>, time: fn(&Step) -> f64) -> Option<&'a Step<'a>> {
+fn quickest<'a>(series: &'a Series<'a>, time: fn(&ValuePair) -> f64) -> Option<&'a ValuePair<'a>> {
     series.iter().min_by(|a, b| time(a).total_cmp(&time(b)))
 }
 
-fn slowest<'a>(series: &'a Series<'a>, time: fn(&Step) -> f64) -> Option<&'a Step<'a>> {
+fn slowest<'a>(series: &'a Series<'a>, time: fn(&ValuePair) -> f64) -> Option<&'a ValuePair<'a>> {
     series.iter().max_by(|a, b| time(a).total_cmp(&time(b)))
 }
 
@@ -44,16 +44,21 @@ fn knob(name: &str, pairs: &[Pair], today: &Today) -> Option<Shape> {
         let (Some((then, now)), Some(value)) = (pair.both(), pair.point.get(name)) else { continue };
         let mut rest = pair.point.clone();
         rest.remove(name);
-        groups.entry((pair.variant, pair.system, rest)).or_default().push(Step { value, pair, then, now });
+        groups.entry((pair.variant, pair.system, rest)).or_default().push(ValuePair {
+            value,
+            pair,
+            then,
+            now,
+        });
     }
     let groups: Vec<Series> = groups.into_values().filter(|series| series.len() > 1).collect();
-    let factor = |time: fn(&Step) -> f64| {
+    let factor = |time: fn(&ValuePair) -> f64| {
         range(groups.iter().filter_map(|s| Some(time(slowest(s, time)?) / time(quickest(s, time)?))))
     };
     let (then, now) = (factor(|step| step.then)?, factor(|step| step.now)?);
     // The best and the worst are chosen by the result, which counts as comparing all values with each other.
     let several: usize = groups.iter().map(|s| s.len() * (s.len() - 1) / 2).sum();
-    let ratio = |a: &Step, b: &Step| today.ratio(a.pair.now?, b.pair.now?, several);
+    let ratio = |a: &ValuePair, b: &ValuePair| today.ratio(a.pair.now?, b.pair.now?, several);
     let mut agrees = all(groups.iter().map(|series| {
         let ends = quickest(series, |step| step.now).zip(slowest(series, |step| step.now));
         same_size(then, ends.and_then(|(best, worst)| ratio(best, worst)))
@@ -61,7 +66,7 @@ fn knob(name: &str, pairs: &[Pair], today: &Today) -> Option<Shape> {
     let mut best = None;
     // A knob that changes nothing has no best value.
     if then.high >= FLAT && now.high >= FLAT {
-        let values = |time: fn(&Step) -> f64| {
+        let values = |time: fn(&ValuePair) -> f64| {
             groups.iter().filter_map(|s| Some(quickest(s, time)?.value)).collect::<BTreeSet<&Value>>()
         };
         let (best_then, best_now) = (values(|step| step.then), values(|step| step.now));

@@ -29,7 +29,7 @@ pub(super) fn experiment(out: &mut String, index: usize, e: &ExperimentFindings,
 
 fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, palette: &Palette) {
     match which {
-        Part::Answer => answer(out, e),
+        Part::ConditionOutcome => answer(out, e),
         Part::Figures => charts(out, &format!("e{index}-f"), &figures::answers(e, palette)),
         Part::Tables => {
             for (i, each) in words::tables(e).iter().enumerate() {

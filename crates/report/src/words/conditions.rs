@@ -2,7 +2,7 @@
 
 use lab::condition::{Bound, Condition};
 use lab::experiment::Figure;
-use lab::findings::{Answer, ExperimentFindings, Findings, Gated, Tested, Unit};
+use lab::findings::{ConditionOutcome, ExperimentFindings, Findings, Gated, Tested, Unit};
 
 use super::cases::{Case, Grade};
 use super::missing::{missing, without_ratio};
@@ -43,10 +43,10 @@ pub fn condition(condition: &Condition, scenario: &str, figure: Figure, tested: 
     });
     let seen = seen.map_or(String::new(), |seen| format!("{seen}: "));
     let (grade, answer) = match tested.answer {
-        Answer::Met => (Grade::Worse, ""),
-        Answer::Excluded => (Grade::Fine, "certainly not "),
-        Answer::Inconclusive => (Grade::Inconclusive, "inconclusive: "),
-        Answer::Unjudged => (Grade::Unjudged, ""),
+        ConditionOutcome::Met => (Grade::Worse, ""),
+        ConditionOutcome::Excluded => (Grade::Fine, "certainly not "),
+        ConditionOutcome::Inconclusive => (Grade::Inconclusive, "inconclusive: "),
+        ConditionOutcome::Unjudged => (Grade::Unjudged, ""),
     };
     Case {
         suite: SUITE.to_owned(),
@@ -68,7 +68,7 @@ fn without_comparison(condition: &Condition) -> Case {
 
 /// Why a scenario cannot be judged. None if it can be, or if another build is the reason.
 fn why_unjudged(e: &ExperimentFindings, gated: &Gated) -> Option<String> {
-    if gated.tested.answer != Answer::Unjudged {
+    if gated.tested.answer != ConditionOutcome::Unjudged {
         return None;
     }
     if let Some(why) = gated.tested.withheld {

@@ -1,6 +1,6 @@
 use super::*;
 
-const LOOSE: Rules = Rules { max_keepalive: None, farewell: Farewell::Announced, body: 10, room: 1000 };
+const LOOSE: Rules = Rules { max_keepalive: None, farewell: CloseStyle::Announced, body: 10, room: 1000 };
 
 fn talk(said: &[u8], rules: Rules, wait: Duration) -> (String, Dialogue, Counters) {
     let (mut dialogue, counts, now) = (Dialogue::default(), Counters::default(), Instant::now());
@@ -112,7 +112,7 @@ fn answers_keep_the_order_of_requests_and_wait_their_time() {
 #[test]
 fn the_last_request_of_a_connection_is_announced_or_silent() {
     let said = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(3);
-    let table = [(Farewell::Announced, true), (Farewell::Silent, false)];
+    let table = [(CloseStyle::Announced, true), (CloseStyle::Silent, false)];
     for (farewell, announced) in table {
         let rules = Rules { max_keepalive: Some(2), farewell, ..LOOSE };
         let (answers, dialogue, counts) = talk(&said, rules, Duration::ZERO);

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::apt::{self, PATCHELF, Update};
 use super::{Debian, KEYRING, RECORD, moved};
-use crate::errand::{Captured, Waited, capture};
 use crate::keeper::Fleeting;
 use crate::lock;
+use crate::subprocess::{Captured, Waited, capture};
 use crate::wait::deadline_in;
 
 /// How long a command may take that fetches something.

@@ -24,8 +24,8 @@ pub(super) use raw::{
 };
 
 use super::{
-    ADDRESS, Answer, Attached, Build, DEBIAN, Hooks, Manifest, PLACEHOLDERS, Program, Ready, Remedies, Start,
-    USERS, debian_name,
+    ADDRESS, Attached, Build, DEBIAN, Hooks, Manifest, OwnAnswer, PLACEHOLDERS, Program, Ready, Remedies,
+    Start, USERS, debian_name,
 };
 use crate::allotment;
 use crate::input::{self, InputError, Source, nearest};
@@ -375,7 +375,7 @@ impl Reader<'_> {
         &self,
         raw: Option<&Spanned<RawAnswer>>,
         workloads: &[Workload],
-    ) -> Read<Option<Answer>> {
+    ) -> Read<Option<OwnAnswer>> {
         let Some(raw) = raw else { return Ok(None) };
         if workloads != [Workload::Requests] {
             let help =
@@ -383,8 +383,8 @@ impl Reader<'_> {
             return self.wrong(raw.span(), "[answer] is for systems that do requests only", help);
         }
         let raw = raw.get_ref();
-        Ok(Some(Answer {
-            body: raw.body.clone().unwrap_or_else(|| Answer::OK.to_owned()),
+        Ok(Some(OwnAnswer {
+            body: raw.body.clone().unwrap_or_else(|| OwnAnswer::OK.to_owned()),
             closes: raw.closes,
             fault: raw.fault.clone(),
             about: raw.about.clone(),

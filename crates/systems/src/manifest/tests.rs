@@ -436,7 +436,7 @@ fn a_server_that_is_not_told_its_address_is_deaf_elsewhere() {
     let deaf = |head: &str, address: &str| {
         let text = format!("name='x'\nlanguage=''\nabout=''\n{head}");
         let read = Manifest::parse(&Source::new("system.toml", text), Path::new("/h/systems/x"));
-        read.map(|all| all[0].deaf_at(address.parse().unwrap())).map_err(|error| error.one_line())
+        read.map(|all| all[0].why_unreachable_at(address.parse().unwrap())).map_err(|error| error.one_line())
     };
     let server =
         |words: &str| format!("role='server'\nworkloads=['requests']\n[start]\ncommand=['x'{words}]\n");

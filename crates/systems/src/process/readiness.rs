@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Held, Running};
+use super::{Processes, Running};
 use crate::attach::Theirs;
 use crate::contact::{Access, Contact};
 use crate::error::{Stage, SystemError};
@@ -141,14 +141,14 @@ impl Running {
     /// The CPU time of its processes so far.
     fn used(&self) -> Duration {
         match &self.held {
-            Held::Ours(group) => sample::cpu_time(&group.tree().members()),
-            Held::Theirs(_) => Duration::ZERO,
+            Processes::Ours(group) => sample::cpu_time(&group.tree().members()),
+            Processes::Theirs(_) => Duration::ZERO,
         }
     }
 
     /// The programs that run: "go, compile".
     fn at_work(&self) -> String {
-        let Held::Ours(group) = &self.held else { return String::new() };
+        let Processes::Ours(group) = &self.held else { return String::new() };
         let mut names: Vec<String> = group.tree().living().into_iter().map(proc::name).collect();
         let mut seen = BTreeSet::new();
         names.retain(|name| seen.insert(name.clone()));
@@ -159,7 +159,7 @@ impl Running {
     /// What to add to an error if its first process has exited and others have not: "; its first process exited with code 0
     /// and left nginx (process 17) in the background".
     fn daemons(&self) -> String {
-        let Held::Ours(group) = &self.held else { return String::new() };
+        let Processes::Ours(group) = &self.held else { return String::new() };
         let (Some(exit), living) = (group.exited(), group.tree().living()) else { return String::new() };
         let Some(pid) = living.first() else { return String::new() };
         let name = proc::name(*pid);
@@ -185,12 +185,12 @@ impl Running {
 
     /// Whether it was started and has a socket that accepts connections at this address and port.
     pub fn accepts_at(&self, at: SocketAddr) -> bool {
-        matches!(&self.held, Held::Ours(group) if ports::holder(at, group.tree()) == Holder::Own)
+        matches!(&self.held, Processes::Ours(group) if ports::holder(at, group.tree()) == Holder::Own)
     }
 
     /// Where it listens on its port, if none of these addresses leads there.
     fn elsewhere(&self, addresses: &[SocketAddr]) -> Option<SocketAddr> {
-        let Held::Ours(group) = &self.held else { return None };
+        let Processes::Ours(group) = &self.held else { return None };
         let port = addresses.first().filter(|_| !addresses.iter().any(|at| self.accepts_at(*at)))?.port();
         ports::at_of_tree(group.tree()).into_iter().find(|at| at.port() == port)
     }
@@ -227,7 +227,9 @@ impl Running {
 
     /// Waits until its processes listen on a port.
     fn find_port(&self, deadline: Instant, cancel: &AtomicBool) -> Result<u16, SystemError> {
-        let Held::Ours(group) = &self.held else { return Err(self.wrong(Stage::Ready, "it has no port")) };
+        let Processes::Ours(group) = &self.held else {
+            return Err(self.wrong(Stage::Ready, "it has no port"));
+        };
         // A server may open a port for its metrics a moment before its own.
         let (mut found, mut since) = (BTreeSet::new(), Instant::now());
         self.wait_while_busy(deadline, |_| {
@@ -262,15 +264,17 @@ impl Running {
 
     /// Whether it was started and listens on this port of `::1` alone.
     fn only_at_v6(&self, port: u16) -> bool {
-        matches!(&self.held, Held::Ours(group) if ports::only_at_v6(port, group.tree()))
+        matches!(&self.held, Processes::Ours(group) if ports::only_at_v6(port, group.tree()))
     }
 
     /// Who holds the socket that just answered. `None` means that the socket changed hands meanwhile: ask again.
     fn settled_holder(&self, at: SocketAddr) -> Option<Holder> {
         match &self.held {
-            Held::Ours(group) => Some(ports::holder(at, group.tree())).filter(|h| *h != Holder::Unsettled),
+            Processes::Ours(group) => {
+                Some(ports::holder(at, group.tree())).filter(|h| *h != Holder::Unsettled)
+            }
             // The system was found by its port, so the port is its own.
-            Held::Theirs(_) => Some(Holder::Own),
+            Processes::Theirs(_) => Some(Holder::Own),
         }
     }
 }

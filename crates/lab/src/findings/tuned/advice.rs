@@ -11,7 +11,7 @@ use crate::figures::{has_too_many_errors, measured};
 use crate::findings::{By, Judged, Missing, Ratio, Withheld, judge};
 use crate::observation::{Measurement, Observation, Scenario};
 use crate::plan::Planned;
-use crate::search::{Bounded, Cell, Limit, Step};
+use crate::search::{Bounded, Cell, Limit, Round};
 
 /// The answer of a search that has ended.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -148,7 +148,7 @@ pub(super) fn advice(hunt: &Hunt, from: usize) -> Option<Advice> {
 /// The fresh rounds. The default is the first scenario of the view, and the winner the second.
 struct Proof<'a> {
     hunt: &'a Hunt<'a>,
-    step: &'a Step,
+    step: &'a Round,
     view: Planned,
     seen: Vec<&'a Observation>,
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use systems::{Point, Value};
 
-use super::{Failing, Favourite, Heat, Hunt, KnobEffect, LeftOpen, Together, Tried};
+use super::{Failing, Favourite, Heat, Hunt, KnobEffect, LeftOpen, PairEffect, Tried};
 use crate::figures::{has_too_many_errors, log_figure, measured};
 use crate::findings::Ratio;
 use crate::observation::{Observation, Outcome};
-use crate::search::{Cell, Race, Shown, Stage, Step};
+use crate::search::{Cell, Race, Round, Shown, Stage};
 
 /// How many standard errors an interval extends to each side.
 const SURE: f64 = 1.96;
@@ -99,7 +99,7 @@ impl Course<'_> {
         self.shown.limits.iter().all(|limit| rooms(limit).is_some_and(|room| room > 0.0))
     }
 
-    pub fn heats(&self, raced: &[Step]) -> Vec<Heat> {
+    pub fn heats(&self, raced: &[Round]) -> Vec<Heat> {
         let place: BTreeMap<Cell, usize> = self.cells().into_iter().zip(0..).collect();
         let mut heats: Vec<Heat> = Vec::new();
         for (first, step) in raced.iter().enumerate() {
@@ -150,7 +150,7 @@ impl Course<'_> {
         knobs.into_iter().map(|(_, knob)| knob).collect()
     }
 
-    pub fn together(&self) -> Option<Together> {
+    pub fn together(&self) -> Option<PairEffect> {
         let (space, standing) = (self.hunt.space, &self.race.standing);
         let [first, second, ..] = standing.strongest()[..] else { return None };
         let of_default = standing.expected(self.default());
@@ -161,7 +161,7 @@ impl Course<'_> {
         let ratio = |cell: &Cell| (standing.expected(cell) - of_default).exp();
         let map = |row: &&[Cell]| row.iter().map(ratio).collect();
         let ran = |row: &&[Cell]| row.iter().map(|cell| standing.trials(cell) > 0).collect();
-        Some(Together {
+        Some(PairEffect {
             first: space.knobs[first].0.clone(),
             second: space.knobs[second].0.clone(),
             ratios: rows.iter().map(map).collect(),

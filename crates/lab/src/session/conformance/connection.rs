@@ -19,7 +19,7 @@ pub(super) struct RawConnection {
 }
 
 /// An HTTP answer.
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) status: String,
     pub(super) body: Vec<u8>,
 }
@@ -98,14 +98,14 @@ impl RawConnection {
     }
 
     /// Reads the next complete answer.
-    pub(super) fn answer(&mut self) -> Result<Answer, String> {
+    pub(super) fn answer(&mut self) -> Result<Response, String> {
         let Head { end, status, content_length } = self.head()?;
         let Some(length) = content_length else { return Err("an answer without Content-Length".to_owned()) };
         let length: usize = length.parse().map_err(|_| format!("Content-Length is {length:?}"))?;
         self.receive_until(|bytes| bytes.len() >= end.saturating_add(length))?;
         let body = self.held[end..end + length].to_vec();
         self.held.drain(..end + length);
-        Ok(Answer { status, body })
+        Ok(Response { status, body })
     }
 
     /// Waits for the next answer, and consumes it if it is `100 Continue`. Returns the status of any other answer, which is

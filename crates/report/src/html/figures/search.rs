@@ -2,7 +2,7 @@
 
 use lab::experiment::Figure as Quantity;
 use lab::experiment::grid::Axis as Knob;
-use lab::findings::{Advice, Heat as Round, KnobEffect, Together, Tried, Tuned, Unit};
+use lab::findings::{Advice, Heat as Round, KnobEffect, PairEffect, Tried, Tuned, Unit};
 use lab::search::Stage;
 use systems::{Point as Setting, Value};
 
@@ -226,7 +226,7 @@ impl Search<'_> {
 
     /// The two strongest knobs as a grid.
     fn together(&self) -> Option<Figure> {
-        let Together { first, second, ratios, tried } = self.found.together.as_ref()?;
+        let PairEffect { first, second, ratios, tried } = self.found.together.as_ref()?;
         let (down, across) = (self.knob(first)?, self.knob(second)?);
         let shown = |knob: &Knob| {
             let of_knob = |value: &Value| is_shown(self.view.e, self.found, &knob.knob, value);

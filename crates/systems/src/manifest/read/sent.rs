@@ -4,7 +4,7 @@ use super::super::{BuildInput, Hooks, Manifest, Need, Program, Start, Variant};
 use super::draft::{raw, spanned, words};
 use super::raw::{RawAnswer, RawBuild, RawDebian, RawManifest, RawNeed, RawReady, RawStart, RawStop};
 use super::{Read, Reader};
-use crate::manifest::{Answer, Build};
+use crate::manifest::{Build, OwnAnswer};
 use crate::workload::Role;
 
 impl From<Manifest> for RawManifest {
@@ -114,6 +114,6 @@ fn raw_start(start: Start) -> RawStart {
     }
 }
 
-fn raw_answer(answer: Answer) -> RawAnswer {
+fn raw_answer(answer: OwnAnswer) -> RawAnswer {
     RawAnswer { body: Some(answer.body), closes: answer.closes, fault: answer.fault, about: answer.about }
 }

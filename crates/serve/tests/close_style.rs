@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use reactor::Backend;
-use serve::{Config, Farewell, Limits, Speaks};
+use serve::{CloseStyle, Config, Limits, Speaks};
 
 /// The number of requests after which the server closes.
 const KEEP: usize = 100;
 
-fn config(farewell: Farewell, backend: Backend) -> Config {
+fn config(farewell: CloseStyle, backend: Backend) -> Config {
     Config {
         ports: vec![(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Speaks::Http)],
         threads: vec![None],
@@ -26,7 +26,7 @@ fn config(farewell: Farewell, backend: Backend) -> Config {
 #[test]
 fn a_client_that_pipelines_past_the_last_request_gets_all_its_answers() {
     for backend in [Backend::Auto, Backend::Epoll] {
-        for farewell in [Farewell::Announced, Farewell::Silent] {
+        for farewell in [CloseStyle::Announced, CloseStyle::Silent] {
             let server = serve::start(&config(farewell, backend)).expect("a server");
             for _ in 0..20 {
                 let mut client = TcpStream::connect(server.address()).expect("a connection");
@@ -36,7 +36,7 @@ fn a_client_that_pipelines_past_the_last_request_gets_all_its_answers() {
                 let mut heard = String::new();
                 client.read_to_string(&mut heard).expect("an end, and no reset");
                 assert_eq!(heard.matches("HTTP/1.1 200").count(), KEEP, "{farewell:?}");
-                assert_eq!(heard.contains("onnection: close"), farewell == Farewell::Announced);
+                assert_eq!(heard.contains("onnection: close"), farewell == CloseStyle::Announced);
             }
             let counts = server.stop().expect("its counts");
             let keep = KEEP as u64;
@@ -48,7 +48,7 @@ fn a_client_that_pipelines_past_the_last_request_gets_all_its_answers() {
 /// Connections that the client ends do not count as the server's closes.
 #[test]
 fn only_closes_by_the_server_are_counted() {
-    let server = serve::start(&config(Farewell::Silent, Backend::Auto)).expect("a server");
+    let server = serve::start(&config(CloseStyle::Silent, Backend::Auto)).expect("a server");
     let talk = |said: &[u8]| {
         let mut client = TcpStream::connect(server.address()).expect("a connection");
         client.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");

@@ -23,7 +23,7 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 
 /// An executor that does a trial again, up to twice, if a machine was lost. If the machine stays away, the run stops before the
 /// trial, so that it can go on when the machine is back.
-pub struct Patient {
+pub struct Reconnecting {
     inner: Box<dyn Executor>,
     about: About,
     cancel: Arc<AtomicBool>,
@@ -50,7 +50,7 @@ pub struct About {
     pub lost: LastLost,
 }
 
-impl Patient {
+impl Reconnecting {
     /// Makes an executor patient.
     pub fn new(inner: Box<dyn Executor>, about: About, cancel: &Arc<AtomicBool>) -> Self {
         Self { inner, about, cancel: Arc::clone(cancel), away: None }
@@ -85,7 +85,7 @@ fn others(machines: &[Machine], lost: &str) -> Option<Vec<Machine>> {
     Some(others).filter(|others| !others.is_empty())
 }
 
-impl Executor for Patient {
+impl Executor for Reconnecting {
     fn probe(&mut self, systems: &BTreeSet<String>) -> Result<BTreeMap<String, String>, Interrupted> {
         self.inner.probe(systems)
     }
