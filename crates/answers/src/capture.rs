@@ -5,8 +5,9 @@ use std::sync::Arc;
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::check::{Answer, values};
+use crate::check::Answer;
 use crate::found::{Actual, Excerpt};
+use crate::head::Head;
 use crate::json::{self, Leaf, PathStep};
 use crate::parse::{self, CheckError};
 
@@ -62,7 +63,7 @@ impl Capture {
                 Leaf::Boolean(flag) => flag.to_string(),
                 other => return Err(other.found()),
             },
-            Source::Header(name) => values(answer.head, name).next().map(text).ok_or(Actual::Missing)?,
+            Source::Header(name) => answer.head.values(name).next().map(text).ok_or(Actual::Missing)?,
             Source::Cookie(name) => {
                 let named = cookies(answer.head).find(|(known, _)| *known == name.as_bytes());
                 named.map(|(_, value)| text(value)).ok_or(Actual::Missing)?
@@ -84,8 +85,8 @@ impl Capture {
 }
 
 /// The names and values of the cookies that a head sets.
-pub fn cookies(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    values(head, "set-cookie").filter_map(|line| {
+pub fn cookies(head: Head<'_>) -> impl Iterator<Item = (&[u8], &[u8])> {
+    head.values("set-cookie").filter_map(|line| {
         let pair = line.split(|byte| *byte == b';').next()?;
         let at = pair.iter().position(|byte| *byte == b'=')?;
         let (name, value) = pair.split_at_checked(at)?;
@@ -124,7 +125,8 @@ mod tests {
 
     fn take(capture: &str, body: &str) -> Result<String, String> {
         let capture = Capture::parse(capture).map_err(|error| error.to_string())?;
-        let answer = Answer { head: HEAD, body: body.as_bytes(), length: body.len() as u64 };
+        let answer =
+            Answer { head: Head::http1(200, HEAD), body: body.as_bytes(), length: body.len() as u64 };
         capture.take(&answer).map_err(|found| found.to_string())
     }
 

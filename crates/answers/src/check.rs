@@ -8,6 +8,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 use crate::found::{Actual, Excerpt};
+use crate::head::Head;
 use crate::json::{self, Leaf, PathStep};
 use crate::number::{Number, Order};
 use crate::parse::{self, CheckError};
@@ -37,8 +38,8 @@ pub enum Subject {
 /// An answer as checks see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
-    /// The head as it was received: the status line and the header lines.
-    pub head: &'a [u8],
+    /// The head.
+    pub head: Head<'a>,
     /// The body, if a check looks at it.
     pub body: &'a [u8],
     /// The length of the body in bytes.
@@ -204,25 +205,15 @@ fn verdict(holds: bool, found: impl FnOnce() -> Actual) -> Result<(), Actual> {
 }
 
 /// Whether one of the header's lines meets the test.
-fn header(head: &[u8], name: &str, test: Option<&TextTest>) -> Result<(), Actual> {
+fn header(head: Head<'_>, name: &str, test: Option<&TextTest>) -> Result<(), Actual> {
     let mut first = None;
-    for value in values(head, name) {
+    for value in head.values(name) {
         if test.is_none_or(|test| test.holds(value)) {
             return Ok(());
         }
         first = first.or(Some(value));
     }
     Err(first.map_or(Actual::Missing, |value| Actual::Text(Excerpt::of(value))))
-}
-
-/// The values of the header lines with this name.
-pub(crate) fn values<'a>(head: &'a [u8], name: &str) -> impl Iterator<Item = &'a [u8]> {
-    let lines = head.split(|byte| *byte == b'\n').skip(1);
-    lines.filter_map(move |line| {
-        let (key, value) = line.split_at_checked(name.len())?;
-        let value = value.strip_prefix(b":")?;
-        key.eq_ignore_ascii_case(name.as_bytes()).then(|| value.trim_ascii())
-    })
 }
 
 impl fmt::Display for Check {

@@ -10,8 +10,8 @@ use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, Sta
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
-use crate::check::values;
 use crate::found::Excerpt;
+use crate::head::Head;
 
 /// The value of `Accept-Encoding`: all codings that [`decode`] knows.
 pub const ACCEPTED: &str = "gzip, deflate, br, zstd";
@@ -107,9 +107,9 @@ impl Encodings {
     ///
     /// # Errors
     /// There are unknown codings, or too many.
-    pub fn of(head: &[u8]) -> Result<Self, Broken> {
+    pub fn of(head: Head<'_>) -> Result<Self, Broken> {
         let mut found = Self::default();
-        let names = values(head, "content-encoding").flat_map(|value| value.split(|byte| *byte == b','));
+        let names = head.values("content-encoding").flat_map(|value| value.split(|byte| *byte == b','));
         let names = names.map(<[u8]>::trim_ascii);
         for name in names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity")) {
             let coding = Coding::from_name(name).ok_or_else(|| Broken::Unknown(Excerpt::of(name)))?;

@@ -1,6 +1,6 @@
 //! How checks are read, and which answers they accept.
 
-use answers::{Answer, Check};
+use answers::{Answer, Check, Head};
 use proptest::prelude::*;
 
 const HEAD: &[u8] =
@@ -11,7 +11,7 @@ const BODY: &str = r#"{"items":[{"id":7,"tags":["x","y"]},{"id":1234567890123456
 /// None if the check holds, or what it found.
 fn seen(check: &str, body: &[u8]) -> Option<String> {
     let check = Check::parse(check).unwrap_or_else(|error| panic!("{check}: {error}"));
-    let answer = Answer { head: HEAD, body, length: body.len() as u64 };
+    let answer = Answer { head: Head::http1(200, HEAD), body, length: body.len() as u64 };
     check.holds(&answer).err().map(|found| found.to_string())
 }
 
@@ -185,7 +185,7 @@ proptest! {
         let whole = format!("{start}{text}");
         match Check::parse(&whole) {
             Ok(check) => {
-                let answer = Answer { head: HEAD, body: &body, length: body.len() as u64 };
+                let answer = Answer { head: Head::http1(200, HEAD), body: &body, length: body.len() as u64 };
                 let _ = check.holds(&answer).map_err(|found| found.to_string());
                 prop_assert_eq!(check.to_string(), whole);
             }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use answers::{Broken, Coding, Encodings, Excerpt, decode};
+use answers::{Broken, Coding, Encodings, Excerpt, Head, decode};
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use proptest::prelude::*;
@@ -43,7 +43,7 @@ fn deflate(data: &[u8]) -> Vec<u8> {
 
 fn decoded(names: &str, body: &[u8], limit: u64) -> Result<Vec<u8>, Broken> {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: {names}\r\n\r\n");
-    decode(Encodings::of(head.as_bytes())?, body, limit)
+    decode(Encodings::of(Head::http1(200, head.as_bytes()))?, body, limit)
 }
 
 /// A text in every coding.

@@ -5,7 +5,7 @@ use std::slice::EscapeAscii;
 use std::sync::Arc;
 use std::time::Duration;
 
-use answers::{Actual, Broken};
+use answers::{Actual, Broken, Head};
 use serde::{Deserialize, Serialize};
 use wire::foreign;
 
@@ -175,23 +175,15 @@ impl Seen {
         Self::Bytes(kept, len)
     }
 
-    /// A status, and where it leads if the answer that begins with `head` has a Location.
-    pub fn status<'h>(status: u16, head: &'h [u8]) -> Self {
-        const NAME: &[u8] = b"location:";
-        if !(300..400).contains(&status) {
-            return Self::Status(status);
-        }
-        let location = |line: &'h [u8]| {
-            let (name, value) = line.split_at_checked(NAME.len())?;
-            (name.eq_ignore_ascii_case(NAME) && !value.is_empty()).then_some(value)
-        };
-        let lines = head.split(|byte| *byte == b'\n').take_while(|line| line.trim_ascii() != b"");
-        match lines.into_iter().find_map(location) {
+    /// The status of a head, and where it leads if it has a Location.
+    pub fn status(head: Head<'_>) -> Self {
+        let location = || head.values("location").find(|value| !value.is_empty());
+        match location().filter(|_| (300..400).contains(&head.status)) {
             Some(value) => {
-                let (kept, len) = first(value.trim_ascii());
-                Self::Redirect(status, kept, len)
+                let (kept, len) = first(value);
+                Self::Redirect(head.status, kept, len)
             }
-            None => Self::Status(status),
+            None => Self::Status(head.status),
         }
     }
 

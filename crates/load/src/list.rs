@@ -1,6 +1,7 @@
 //! The requests of a file, prepared before the drive: in one piece of memory, so that sending one is sending a part of it.
 
 mod builder;
+mod parts;
 mod script;
 mod template;
 

@@ -41,7 +41,7 @@ pub fn values(
 }
 
 fn taken(first: &First, answer: &Answer) -> Result<Values, String> {
-    let checked = answers::Answer { head: &answer.head, body: &answer.body, length: answer.length };
+    let checked = answers::Answer { head: answer.head(), body: &answer.body, length: answer.length };
     let mut values = Values::default();
     for capture in &first.capture {
         let value = capture.take(&checked).map_err(|found| {
@@ -52,7 +52,7 @@ fn taken(first: &First, answer: &Answer) -> Result<Values, String> {
     if first.cookies {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let pairs =
-            answers::cookies(&answer.head).map(|(name, value)| format!("{}={}", text(name), text(value)));
+            answers::cookies(answer.head()).map(|(name, value)| format!("{}={}", text(name), text(value)));
         let pairs: Vec<String> = pairs.filter(|pair| !pair.contains(char::is_control)).collect();
         if pairs.is_empty() {
             return Err(format!("--cookies: it sets none; it answers {}", seen_as(answer)));

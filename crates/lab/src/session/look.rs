@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use answers::Encodings;
+use answers::{Encodings, Head};
 use load::Message;
 use load::target::Http;
 use serde::{Deserialize, Serialize};
@@ -150,13 +150,18 @@ impl Answer {
         }
     }
 
+    /// Its head, as checks see it.
+    pub(super) fn head(&self) -> Head<'_> {
+        Head::http1(self.status, &self.head)
+    }
+
     /// The first check that an answer of the right status does not meet, and what it found. An answer that is not kept
     /// whole is checked when it is driven.
     fn misses(&self, ask: &Ask) -> Option<String> {
         if self.length != self.body.len() as u64 || !ask.statuses().contains(self.status) {
             return None;
         }
-        let answer = answers::Answer { head: &self.head, body: &self.body, length: self.length };
+        let answer = answers::Answer { head: self.head(), body: &self.body, length: self.length };
         let mut broken = ask.expect.iter().filter_map(|check| Some((check, check.holds(&answer).err()?)));
         broken.next().map(|(check, found)| format!("its answer does not meet `{check}`: {found}"))
     }
@@ -303,7 +308,7 @@ fn decoded(answer: Answer) -> Result<Answer, String> {
     if answer.body.len() as u64 != answer.length {
         return Err(format!("its answer is longer than {} MiB", limit >> 20));
     }
-    let codings = Encodings::of(&answer.head).map_err(|broken| broken.to_string())?;
+    let codings = Encodings::of(answer.head()).map_err(|broken| broken.to_string())?;
     let mut body = match codings.is_empty() {
         true => answer.body,
         false => answers::decode(codings, &answer.body, limit).map_err(|broken| broken.to_string())?,

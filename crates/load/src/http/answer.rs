@@ -89,7 +89,7 @@ impl Judge {
     #[inline]
     pub(super) fn admit(&self, head: &ResponseHead<'_>, kept: &mut Option<Box<Kept>>) -> Result<(), Fault> {
         if let Some(inspector) = &self.inspector {
-            inspector.begin(kept.get_or_insert_default(), head.bytes);
+            inspector.begin(kept.get_or_insert_default(), head.status, head.bytes);
         }
         match head.body {
             BodyLength::Exact(length) if length > self.max_answer => Err(self.too_long()),
@@ -145,7 +145,7 @@ impl Judge {
     /// The length of a complete answer's body, or what is wrong with the answer.
     pub(super) fn verdict(&mut self, answer: &ReceivedAnswer, message: Message<'_>) -> Result<u64, Fault> {
         if !self.expect.status.contains(answer.status) {
-            return Err(Fault::new(ErrorClass::Status, Seen::status(answer.status, message.head())));
+            return Err(Fault::new(ErrorClass::Status, Seen::status(message.head(answer.status))));
         }
         if let Some(expected) = self.expect.length.filter(|length| *length != answer.length) {
             let seen = match self.other_content(message) {
@@ -161,7 +161,7 @@ impl Judge {
             return Err(Fault::new(ErrorClass::WrongId, Seen::Nothing));
         }
         if let Some(inspector) = &mut self.inspector {
-            inspector.inspect(message, answer.length)?;
+            inspector.inspect(message, answer.status, answer.length)?;
         }
         Ok(answer.length)
     }

@@ -1,6 +1,6 @@
 //! What goes beyond the plain path: compressed bodies are decoded, and checks look at heads and bodies.
 
-use answers::{Answer, Broken, Check, Encodings, Subject, decode};
+use answers::{Answer, Broken, Check, Encodings, Head, Subject, decode};
 
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::tally::Decoded;
@@ -27,9 +27,9 @@ impl<'a> Message<'a> {
         self.from.get(..self.len).unwrap_or_default()
     }
 
-    /// The head, if it is known.
-    pub(super) fn head(&self) -> &'a [u8] {
-        self.parts().0
+    /// The head, of an answer with this status. It has no fields if it is not known.
+    pub(super) fn head(&self, status: u16) -> Head<'a> {
+        Head::http1(status, self.parts().0)
     }
 
     /// The body, if it is known.
@@ -103,15 +103,16 @@ impl Inspector {
     }
 
     /// Begins to keep an answer with this head.
-    pub(super) fn begin(&self, kept: &mut Kept, head: &[u8]) {
+    pub(super) fn begin(&self, kept: &mut Kept, status: u16, head: &[u8]) {
         kept.bytes.clear();
         kept.bytes.shrink_to(SPARE);
         kept.bytes.extend_from_slice(head);
         kept.head = head.len();
-        kept.whole = self.reads_bodies || self.encodings(head).is_ok_and(|encodings| !encodings.is_empty());
+        kept.whole = self.reads_bodies
+            || self.encodings(Head::http1(status, head)).is_ok_and(|encodings| !encodings.is_empty());
     }
 
-    fn encodings(&self, head: &[u8]) -> Result<Encodings, Broken> {
+    fn encodings(&self, head: Head<'_>) -> Result<Encodings, Broken> {
         if self.decode { Encodings::of(head) } else { Ok(Encodings::default()) }
     }
 
@@ -121,12 +122,12 @@ impl Inspector {
     /// The body cannot be decoded, or a check does not hold.
     #[cold]
     #[inline(never)]
-    pub(super) fn inspect(&mut self, message: Message<'_>, length: u64) -> Result<(), Fault> {
+    pub(super) fn inspect(&mut self, message: Message<'_>, status: u16, length: u64) -> Result<(), Fault> {
         if self.has_passed(message, length) {
             self.decoded.add(&self.passed_as);
             return Ok(());
         }
-        let (head, body) = message.parts();
+        let (head, body) = (message.head(status), message.content());
         let encodings = self.encodings(head).map_err(|broken| self.broken(broken))?;
         let mut answer = Answer { head, body, length };
         let decoded;

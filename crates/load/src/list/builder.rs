@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use requests::{Request, Rows, Slot, Text};
+use requests::{Request, Rows, Text};
 use stats::SplitMix64;
-use wire::http::{Method, RequestLine};
+use wire::http::Method;
 
-use super::template::{Fill, Hole, Template};
+use super::parts::RequestParts;
+use super::template::{Hole, Template};
 use super::{ANY, Entry, List, NONE, Order};
 use crate::pacer::Recording;
 use crate::target::{Expect, Http};
@@ -261,89 +262,30 @@ impl ListBuilder {
         self.list.names = texts.into_iter().map(|(text, _)| text).collect();
     }
 
-    /// The headers of a request: its own, and those of all requests, which replace them.
-    fn headers(&self, request: &Request) -> Result<Vec<(String, Text)>, String> {
+    /// What a request consists of: its own parts, and what all requests have in common.
+    fn parts<'r>(&self, request: &'r Request) -> Result<RequestParts<'r>, String> {
         let common = &self.base.headers;
         let replaced = |name: &str| common.iter().any(|(common, _)| common.eq_ignore_ascii_case(name));
         let own = request.headers.iter().filter(|(name, _)| !replaced(name)).cloned();
-        let headers: Vec<_> = own
-            .chain(common.iter().map(|(name, value)| (name.clone(), Text::literal(value.as_str()))))
-            .collect();
+        let common = common.iter().map(|(name, value)| (name.clone(), Text::literal(value.as_str())));
+        let fields: Vec<_> = own.chain(common).collect();
         let changes = request.body.as_ref().is_some_and(|body| !body.is_literal());
-        if changes && headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-length")) {
+        if changes && fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-length")) {
             return Err("the length of the body changes, so it needs no header Content-Length: leave it out"
                 .to_owned());
         }
-        Ok(headers)
+        let (method, path, body) = (request.method.as_str(), &request.path, request.body.as_ref());
+        Ok(RequestParts { method, path, fields, body })
     }
 
     /// Appends the bytes of a request. Returns what is filled in each time.
     fn encode(&mut self, request: &Request) -> Result<Option<Template>, String> {
-        let headers = self.headers(request)?;
-        let text = |text: &Text| String::from_utf8_lossy(&text.literal).into_owned();
-        let literals: Vec<(String, String)> =
-            headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
-        let body = request.body.as_ref();
-        let literal = body.map_or(0, |body| body.literal.len());
-        let mut head = Vec::new();
-        let line = RequestLine {
-            method: &request.method,
-            host: &self.base.host,
-            path: &text(&request.path),
-            headers: &literals,
-            body: body.map(|body| body.literal.len() as u64),
-            keep_alive: self.base.keep_alive,
-            expect_continue: false,
-        };
-        line.encode(&mut head).map_err(|error| error.to_string())?;
-        let mut holes: Vec<Hole> = Vec::new();
-        let mut add = |text: &Text, start: usize, fill: fn(Slot) -> Fill| {
-            holes.extend(
-                text.parts.iter().map(|part| Hole { at: (start + part.at) as u32, fill: fill(part.slot) }),
-            );
-        };
-        add(&request.path, request.method.len() + 1, Fill::InPath);
-        // The request's headers are the last ones of the head, in their order.
-        let lengths = literals.iter().map(|(name, value)| name.len() + value.len() + 4);
-        let mut at = head.len() - 2 - lengths.clone().sum::<usize>();
-        let own = at;
-        for ((name, value), length) in headers.iter().zip(lengths) {
-            add(value, at + name.len() + 2, Fill::Plain);
-            at += length;
-            let columns = value
-                .parts
-                .iter()
-                .filter_map(|part| if let Slot::Column(column) = part.slot { Some(column) } else { None });
-            self.in_headers.extend(columns);
-        }
+        let parts = self.parts(request)?;
+        let (host, keep_alive) = (self.base.host.clone(), self.base.keep_alive);
+        let template = parts.encode_http1(&host, keep_alive, self.bytes())?;
+        self.in_headers.extend(parts.columns_in_fields());
         self.in_headers.sort_unstable();
         self.in_headers.dedup();
-        if let Some(body) = body.filter(|body| !body.is_literal()) {
-            add(body, head.len(), Fill::Plain);
-            let from = holes.len() - body.parts.len();
-            length_hole(&mut head, own, &mut holes, from, literal);
-        }
-        let bytes = self.bytes();
-        bytes.extend_from_slice(&head);
-        bytes.extend_from_slice(body.map_or(&[], |body| &body.literal));
-        Ok((!holes.is_empty()).then_some(Template { holes }))
+        Ok(template)
     }
-}
-
-/// Makes a hole of the digits of Content-Length, which is before the headers that begin at `own`. The body's holes are those
-/// from `from` on.
-fn length_hole(head: &mut Vec<u8>, own: usize, holes: &mut Vec<Hole>, from: usize, literal: usize) {
-    const NAME: &[u8] = b"\r\nContent-Length: ";
-    let before = head.get(..own).unwrap_or_default();
-    let Some(name) = before.windows(NAME.len()).position(|window| window == NAME) else { return };
-    let at = name + NAME.len();
-    let digits = head.iter().skip(at).take_while(|byte| byte.is_ascii_digit()).count();
-    head.drain(at..at + digits);
-    for hole in holes.iter_mut().filter(|hole| hole.at as usize > at) {
-        hole.at -= digits as u32;
-    }
-    let place = holes.iter().take_while(|hole| (hole.at as usize) < at).count();
-    // This hole is before those of the body, and moves them by one.
-    let fill = Fill::Length { literal: literal as u32, from: from as u32 + 1 };
-    holes.insert(place, Hole { at: at as u32, fill });
 }
