@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use lab::doubt::{TrialKind, doubts};
-use lab::observation::Measurement;
 use lab::session::measurement_of_line;
 use libfuzzer_sys::fuzz_target;
+use measurement::Measurement;
+use measurement::doubt::{TrialKind, doubts};
 
 const WINDOW: Duration = Duration::from_secs(1);
 

@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lab::doubt::{TrialKind, doubts};
-use lab::observation::{Latency, Measurement};
 use load::{Assignment, Tally};
 use machines::{Message, read_frame};
+use measurement::doubt::{TrialKind, doubts};
+use measurement::{Latency, Measurement};
 
 fuzz_target!(|input: &[u8]| {
     let mut rest = input;
@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
         {
             // Several generators may say the same.
             let mut sum = Tally::default();
-            (0..3).for_each(|_| sum.merge(&tally, 1));
+            (0..3).for_each(|_| sum.merge(&tally));
             let _ = Measurement::from_tally(&sum).check();
         }
         if let Ok(measured) = serde_json::from_value::<Measurement>(what)

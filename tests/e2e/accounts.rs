@@ -4,7 +4,6 @@
 use crate::support::home::Home;
 use crate::support::peer::Peer;
 use crate::support::{backends, load_json};
-use lab::observation::Measurement;
 
 fn assert_adds_up(m: &Measurement, arrivals: Arrivals) {
     let errors: u64 = m.errors.values().sum();
@@ -30,6 +29,7 @@ enum Arrivals {
 }
 
 use Arrivals::{Closed, Open};
+use measurement::Measurement;
 
 /// Runs `twin` and the reference with this grid, and checks every trial of both.
 fn assert_run_adds_up(workload: &str, arrivals: Arrivals, grid: &str) -> Vec<Measurement> {

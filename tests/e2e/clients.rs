@@ -1,9 +1,10 @@
 //! The workload `clients` shows what a published table hid: how a pool that fails fast behaves when the server closes
 //! each connection after its 100th request (docs/contracts.md, "A client driver").
 
+use measurement::Measurement;
+
 use crate::support::has;
 use crate::support::home::Home;
-use lab::observation::Measurement;
 
 /// The number of requests after which the server closes a connection.
 const KEEP: u64 = 100;

@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use lab::observation::{Measurement, Outcome};
+use lab::observation::Outcome;
 use lab::store::Store;
+use measurement::Measurement;
 use serde_json::Value;
 
 use crate::support::home::Home;

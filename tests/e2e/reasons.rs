@@ -1,6 +1,6 @@
 //! Why one point is faster than another: what is counted, and where the kernel does not count, what tracing counts.
 
-use lab::observation::{KernelCounts, Measurement};
+use measurement::{KernelCounts, Measurement};
 use serde_json::Value;
 
 use crate::support::home::Home;

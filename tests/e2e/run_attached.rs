@@ -6,7 +6,8 @@ use std::process::Command;
 use crate::support;
 use crate::support::home::Home;
 use crate::support::{Guarded, Served, has, until};
-use lab::observation::{Measurement, Stage};
+use lab::observation::Stage;
+use measurement::Measurement;
 
 /// A manifest that names a server at this address.
 fn attach(home: &Home, url: &str, more: &str) {

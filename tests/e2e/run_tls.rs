@@ -1,6 +1,7 @@
 //! `narrows run` and `systems --check` with servers that speak TLS.
 
-use lab::observation::{Handshakes, Measurement, Outcome};
+use lab::observation::Outcome;
+use measurement::{Handshakes, Measurement};
 use systems::Value;
 
 use crate::support::home::Home;

@@ -3,7 +3,8 @@
 
 use std::fs;
 
-use lab::observation::{Measurement, Outcome};
+use lab::observation::Outcome;
+use measurement::Measurement;
 use systems::Value;
 
 use crate::run_systems::runs;

@@ -1,6 +1,7 @@
 //! `narrows try`: commands, settings of a command and running servers, without a file.
 
-use lab::observation::{Measurement, Outcome};
+use lab::observation::Outcome;
+use measurement::Measurement;
 
 use crate::support::home::Home;
 use crate::support::{NARROWS, Served, has, run, squeezed};

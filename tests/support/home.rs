@@ -6,8 +6,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lab::observation::{Failure, Measurement, Observation, Outcome};
+use lab::observation::{Failure, Observation, Outcome};
 use lab::store::Store;
+use measurement::Measurement;
 use tempfile::TempDir;
 
 use super::turn::Turn;

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{self, Form};
-use lab::observation::{
-    Failure, GeneratorUse, Latency, Measurement, Observation, Outcome, Stage, SystemUse, Trial,
-};
+use lab::observation::{Failure, Observation, Outcome, Stage, Trial};
 use lab::plan::{self, Plan};
 use lab::store::{RunHeader, Store};
+use measurement::{GeneratorUse, Latency, Measurement, SystemUse};
 use serde_json::{Value, json};
 use systems::Catalog;
 

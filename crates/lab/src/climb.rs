@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use load::search::{Course, HIGHEST, Ladder, Search, Window};
 use load::{Broken, Slo};
+use measurement::MaxRate;
+use measurement::doubt::GENERATOR_BUSY;
 
-use crate::doubt::GENERATOR_BUSY;
-use crate::observation::{MaxRate, Timing};
+use crate::observation::Timing;
 
 /// The longest window of the closed loop, seconds.
 const PROBE_S: f64 = 0.5;

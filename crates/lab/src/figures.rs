@@ -1,15 +1,13 @@
 //! The figures of a trial: single numbers, in their units, from what was measured.
 
+use measurement::RANKED_ERRORS;
+use measurement::doubt::{error_share, no_figure};
+use measurement::{KernelCounts, Latency, Measurement};
 use systems::work::WorkUnit;
 
-use crate::doubt::{error_share, no_figure};
 use crate::experiment::Figure;
-use crate::observation::{KernelCounts, Latency, Measurement, Observation, Outcome, Trial};
+use crate::observation::{Observation, Outcome, Trial};
 use crate::setup::Setup;
-
-/// The share of failed operations above which a scenario is not ranked. A published table of pooled clients ranked one
-/// with 79.6 % errors first.
-pub const RANKED_ERRORS: f64 = 0.01;
 
 /// A trial's figure in its unit. A time is None if no operation succeeded. A percentile may be one of few operations: whether all
 /// trials have enough is for the estimate to say.

@@ -36,6 +36,8 @@ mod withheld;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
+use measurement::Measurement;
+use measurement::doubt::{Evidence, no_figure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Design, Verdict};
@@ -72,11 +74,10 @@ pub use tuned::{
 pub use warning::{APART, Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
 pub use withheld::{Warmth, Withheld};
 
-use crate::doubt::{Evidence, no_figure};
-pub use crate::figures::RANKED_ERRORS;
 use crate::figures::figure_of;
-use crate::observation::{Measurement, Observation, Outcome, measurements};
+use crate::observation::{Observation, Outcome, measurements};
 use crate::plan::{Plan, Planned, Setup};
+pub use measurement::RANKED_ERRORS;
 
 /// The findings of a run.
 #[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]

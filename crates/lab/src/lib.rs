@@ -12,7 +12,6 @@ mod climb;
 pub mod compare;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod condition;
-pub mod doubt;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod experiment;
 mod figures;

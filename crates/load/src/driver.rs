@@ -26,7 +26,7 @@ use crate::fault::{ErrorClass, Fault, Seen};
 use crate::pacer::Pacer;
 use crate::protocol::{Next, Outcomes, Protocol};
 use crate::tally::{Named, Tally};
-use crate::times::histogram;
+use crate::times::Times;
 use exchanges::Exchange;
 use lanes::Lanes;
 use phases::Gate;
@@ -230,8 +230,8 @@ impl<'a, P: Protocol> Driver<'a, P> {
             outcomes: Outcomes::default(),
             heard: Seen::Nothing,
             tally: Tally {
-                backend: io.backend(),
-                pool_wait: share.pool.then(histogram),
+                backend: io.backend().into(),
+                pool_wait: share.pool.then(Times::default),
                 by_name: vec![Named::default(); protocol.names()],
                 ..Tally::default()
             },

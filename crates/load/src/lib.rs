@@ -19,6 +19,7 @@ pub mod list;
 mod pacer;
 mod protocol;
 mod rendezvous;
+pub mod rows;
 pub mod search;
 mod slo;
 mod tally;
@@ -49,7 +50,7 @@ pub use rendezvous::Rendezvous;
 pub use slo::{Broken, Objective, Slo, duration};
 pub use tally::{Decoded, Handshakes, Named, Tally, Totals};
 pub use target::Target;
-pub use times::{Times, histogram};
+pub use times::{Times, histogram, micros_of};
 pub use values::Values;
 
 use driver::{Beginning, Share};
@@ -267,8 +268,9 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
     let (mut total, mut connections) = (Tally::default(), 0);
     let mut cores = BTreeMap::<usize, Duration>::new();
     for (number, result) in results.into_iter().enumerate() {
-        let tally = result?;
-        total.merge(&tally, connections);
+        let mut tally = result?;
+        tally.number_from(connections);
+        total.merge(&tally);
         connections += job.part(number, job.connections as u64) as usize;
         if let Some(core) = job.threads.get(number).copied().flatten() {
             *cores.entry(core).or_default() += tally.cpu;
@@ -283,7 +285,7 @@ pub fn drive(job: &Job, cancel: &AtomicBool, watch: &Watch<'_>) -> Result<Tally,
 
 /// CPU time as a share of a window. A drive that was interrupted before its window opened has none.
 fn busy_share(cpu: Duration, window: Duration) -> f64 {
-    if window.is_zero() { 0.0 } else { (cpu.as_secs_f64() / window.as_secs_f64()).min(travel::BUSIEST) }
+    if window.is_zero() { 0.0 } else { (cpu.as_secs_f64() / window.as_secs_f64()).min(rows::BUSIEST) }
 }
 
 /// What drives a thread's share.

@@ -20,6 +20,19 @@ pub struct Times {
     unanswered: Option<Box<Histogram<u64>>>,
 }
 
+/// A histogram of nanoseconds as `(microseconds, count)`, ascending.
+pub fn micros_of(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
+    let mut buckets: Vec<(u64, u64)> = Vec::new();
+    for value in histogram.iter_recorded() {
+        let micros = (value.value_iterated_to() + 500) / 1000;
+        match buckets.last_mut() {
+            Some((last, count)) if *last == micros => *count += value.count_at_value(),
+            _ => buckets.push((micros, value.count_at_value())),
+        }
+    }
+    buckets
+}
+
 impl From<Histogram<u64>> for Times {
     /// The times of answered exchanges. The histogram must have the bounds of [`histogram`].
     fn from(answered: Histogram<u64>) -> Self {

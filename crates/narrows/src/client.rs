@@ -8,9 +8,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use lab::observation::micros_of;
 use load::target::{self, Expect, Http, Target, Traffic, Url};
-use load::{ArrivalSchedule, Arrivals, ErrorClass, Gaps, Job, Stop, Tally};
+use load::{ArrivalSchedule, Arrivals, ErrorClass, Gaps, Job, Stop, Tally, micros_of};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -76,10 +75,10 @@ fn account(tally: &Tally) -> serde_json::Value {
         "successes": tally.successes,
         "errors": tally.errors_by_name(),
         "in_flight": tally.in_flight,
-        "in_flight_us": micros_of(&tally.open_ages),
+        "in_flight_us": micros_of(&tally.open_ages.answered()),
         "latency_us": micros_of(&tally.response.answered()),
         "unanswered_us": tally.response.unanswered().map(micros_of).unwrap_or_default(),
-        "pool_wait_us": tally.pool_wait.as_ref().map(micros_of).unwrap_or_default(),
+        "pool_wait_us": tally.pool_wait.as_ref().map(|waits| micros_of(&waits.answered())).unwrap_or_default(),
         "service_us": micros_of(&tally.service.answered()),
         "failed_us": failed.into_iter().collect::<Vec<_>>(),
         "failed_ordinals": tally.ordinals.iter().collect::<Vec<_>>(),

@@ -102,7 +102,7 @@ pub struct Args {
 }
 
 /// More than this share of failures fails the drive.
-const MANY: f64 = lab::findings::RANKED_ERRORS;
+const MANY: f64 = measurement::RANKED_ERRORS;
 
 /// How long the window is if the user does not say so.
 const USUAL_DURATION: Duration = Duration::from_secs(10);

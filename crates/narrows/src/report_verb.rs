@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lab::findings::{Findings, findings_beside};
-use lab::observation::{Measurement, Observation, Outcome, Scenario};
+use lab::observation::{Observation, Outcome, Scenario};
 use lab::store::{RunHeader, RunId, Store};
+use measurement::Measurement;
 use report::{Interval, Judgement};
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! The audit of a published table: which weaknesses its own figures show.
 //!
-//! The kinds of doubt and their limits are those of Narrows' own trials ([`lab::doubt`], [`lab::findings`]) wherever the columns
+//! The kinds of doubt and their limits are those of Narrows' own trials ([`measurement::doubt`], [`lab::findings`]) wherever the columns
 //! allow. [`Flaw`] adds only what cannot happen to a trial of Narrows. `report` has the words and the
 //! remedies.
 

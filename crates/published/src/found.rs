@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use measurement::doubt::Evidence;
 use serde::{Deserialize, Serialize};
 use systems::{Point, Value};
 
 use super::Misprint;
-use lab::doubt::Evidence;
 
 /// What the figures show beyond the document's words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use lab::doubt::{Doubt, Evidence};
 use lab::findings::{self, Cell};
+use measurement::doubt::{Doubt, Evidence};
 
 fn audited(name: &str) -> Audit {
     audit(&load(name).unwrap(), &tables().unwrap())

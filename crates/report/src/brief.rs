@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
-use lab::doubt::Doubt;
 use lab::findings::{Cell, Claim, Code, ExperimentFindings, Findings, Table, Warning, Withheld};
+use measurement::doubt::Doubt;
 
 use crate::cell;
 use crate::number::several;

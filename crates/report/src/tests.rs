@@ -1,6 +1,5 @@
 //! Tests of each format with fixed findings and expected strings.
 
-use lab::doubt::Evidence;
 use lab::experiment::grid::Excluded;
 use lab::experiment::{Figure, Form, Subject};
 use lab::findings::{Beside, BestOf, FigureTable, Note, Presence, Shape, ShapeFigures, TableKind};
@@ -9,6 +8,7 @@ use lab::findings::{
     Table, Unit, Warning, WithoutFigure,
 };
 use lab::plan::Setup;
+use measurement::doubt::Evidence;
 
 use super::*;
 

@@ -1,10 +1,10 @@
 //! Marks scenarios that cannot be told from the reference. Their figures may be those of the generator or the machine.
 
+use measurement::doubt::Evidence;
 use stats::LEVEL;
 
 use super::Estimate;
 use super::Rows;
-use crate::doubt::Evidence;
 
 /// A ratio to the reference below which a difference does not matter.
 const NEAR: f64 = 1.05;

@@ -1,10 +1,9 @@
 //! The detail of a scenario that is drawn as figures: its latency distribution, and its course over the window.
 
+use measurement::{Latency, Measurement};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Percentile, median};
-
-use crate::observation::{Latency, Measurement};
 
 /// The percentiles of a latency spectrum: the usual ones, and some between them for the curve.
 const PERCENTILES: [f64; 13] =
@@ -73,7 +72,7 @@ fn memory<'a>(window_s: f64, trials: impl Iterator<Item = &'a Measurement> + Clo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::SystemUse;
+    use measurement::SystemUse;
 
     fn trial(elapsed_s: f64, course: &[(u64, u64)]) -> Measurement {
         let peak_pss_bytes = course.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);

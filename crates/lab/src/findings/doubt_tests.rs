@@ -2,9 +2,9 @@
 
 use super::tests::{Axes, int, measured, measurement, observe, one, plan_of};
 use super::*;
-use crate::doubt::{Doubt, Evidence};
 use crate::experiment::Figure;
-use crate::observation::Measurement;
+use measurement::Measurement;
+use measurement::doubt::{Doubt, Evidence};
 use systems::knob::Kind;
 use systems::{Value, is_reference};
 
@@ -124,7 +124,7 @@ fn errors_contradictory_counts_and_unequal_work_raise_warnings() {
     let counts = |responses: u64| {
         codes(Workload::Clients, |_| {
             let mut m = measurement(4000, 500.0);
-            m.server = Some(crate::observation::ServerCounts {
+            m.server = Some(measurement::ServerCounts {
                 requests: 4001,
                 responses,
                 client_attempts: 4001,
@@ -155,7 +155,7 @@ fn a_disqualified_scenario_is_shown_but_not_ranked() {
             m.mean_error_us = 1.0;
         }),
         (Doubt::PoolCapExceeded, |m| {
-            m.server = Some(crate::observation::ServerCounts { peak_connections: 33, ..Default::default() });
+            m.server = Some(measurement::ServerCounts { peak_connections: 33, ..Default::default() });
         }),
     ] {
         assert!(doubt.disqualifies());
@@ -240,7 +240,7 @@ fn errors_are_explained_by_at_most_one_for_each_announced_close() {
                     // The connection is gone at once.
                     m.mean_error_us = 1.0;
                 }
-                m.server = Some(crate::observation::ServerCounts {
+                m.server = Some(measurement::ServerCounts {
                     closes,
                     client_errors: BTreeMap::from([(class.to_owned(), whole_life)]),
                     ..Default::default()

@@ -4,13 +4,12 @@
 //! connections are counted in a short drive after the first round's window (`lab::session`), so that counting slows
 //! nothing that is timed. The others are those of the windows.
 
+use measurement::{KernelCounts, Measurement};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{median, median_ratio};
 use systems::tcp::TcpEnd;
 use systems::work::WorkUnit;
-
-use crate::observation::{KernelCounts, Measurement};
 
 /// The kernel's work for a system. A unit is a payload byte of an upload, a frame or a request. *In* is what the system
 /// receives, and *out* what it sends.
@@ -194,7 +193,7 @@ mod tests {
     use systems::tcp::TcpEnds;
 
     use super::*;
-    use crate::observation::{Handshakes, SystemUse, TracedCounts};
+    use measurement::{Handshakes, SystemUse, TracedCounts};
 
     fn of(workload: Workload, counted: KernelCounts, system: SystemUse) -> Effort {
         let trial = Measurement {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use measurement::doubt::{Doubt, Evidence, TrialKind, doubts, explained};
+use measurement::{Handshakes, Latency, Measurement, RANKED_ERRORS, ServerCounts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Design, Percentile, Sample, Spread, median, median_ratio};
@@ -14,10 +16,9 @@ use super::ceiling;
 use super::effort::Effort;
 use super::level;
 use super::per_connection::PerConnection;
-use crate::doubt::{Doubt, Evidence, TrialKind, doubts, explained};
 use crate::experiment::Figure;
-use crate::figures::{RANKED_ERRORS, figure_of, resolution};
-use crate::observation::{Handshakes, Latency, Measurement, Observation, Outcome, Scenario, ServerCounts};
+use crate::figures::{figure_of, resolution};
+use crate::observation::{Observation, Outcome, Scenario};
 use crate::plan::Planned;
 
 /// The estimate of one scenario, from all of its trials.

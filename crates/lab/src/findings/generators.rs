@@ -1,10 +1,11 @@
 //! The generators on other machines that drove the trials of an experiment, and how well they kept together.
 
+use measurement::{Path, Together};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::measurements;
-use crate::observation::{Observation, Path, Together};
+use crate::observation::Observation;
 
 /// The generators of an experiment's trials.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]

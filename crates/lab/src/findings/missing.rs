@@ -1,11 +1,11 @@
 //! Why a figure is not compared, as a value. `report` has the sentence.
 
+use measurement::RANKED_ERRORS;
+use measurement::doubt::Evidence;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Estimate;
-use crate::doubt::Evidence;
-use crate::figures::RANKED_ERRORS;
 use crate::plan::Setup;
 
 /// The factor on the answers that a percentile needs, because some requests may fail or be late.

@@ -3,7 +3,8 @@
 use super::tests::{Axes, int, measured, measurement, observe, one, plan_of, value};
 use super::*;
 use crate::experiment::Figure;
-use crate::observation::{Failure, Measurement};
+use crate::observation::Failure;
+use measurement::Measurement;
 use stats::Verdict;
 use systems::Value;
 use systems::knob::Kind;

@@ -1,11 +1,11 @@
 //! Finds trials that lie far from the others of their scenario, and the doubts that may explain them. Such trials are kept.
 
+use measurement::doubt::Evidence;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::median;
 
 use super::{Estimate, estimate};
-use crate::doubt::Evidence;
 use crate::experiment::Figure;
 use crate::observation::{Observation, Outcome, Scenario};
 use crate::plan::Planned;

@@ -1,11 +1,12 @@
 //! Withholds verdicts of an open loop whose rate was too near what a system can do at all. Half of what a first look reached may
 //! be that much, and then the figures are those of a queue.
 
+use measurement::RANKED_ERRORS;
 use stats::Verdict;
 
 use super::{Compared, Comparison, Withheld};
 use crate::experiment::Figure;
-use crate::figures::{RANKED_ERRORS, figure_of, measured};
+use crate::figures::{figure_of, measured};
 use crate::observation::{Observation, Scenario};
 
 /// The largest share of a system's slowest trial at saturation at which others may arrive.

@@ -1,14 +1,14 @@
 //! The memory that a system takes for each connection, where there are so many that it can be told from what the system takes
 //! anyway.
 
+use measurement::doubt::error_share;
+use measurement::{Measurement, RANKED_ERRORS};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{FEWEST_ROUNDS, LEVEL, Location, median};
 
 use super::{Estimate, ExperimentFindings};
-use crate::doubt::error_share;
-use crate::figures::RANKED_ERRORS;
-use crate::observation::{Measurement, projection};
+use crate::observation::projection;
 
 /// Fewer connections say nothing: a megabyte that a system takes once would look like more than a kilobyte for each of them.
 pub const MANY_CONNECTIONS: u64 = 1000;
@@ -77,7 +77,7 @@ impl ExperimentFindings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::SystemUse;
+    use measurement::SystemUse;
 
     fn trial(connections: u64, rest: Option<u64>, peak: u64) -> Measurement {
         let system = SystemUse { peak_pss_bytes: peak, rest_pss_bytes: rest, ..SystemUse::default() };

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use measurement::doubt::Doubt;
+use measurement::{GeneratorUse, Latency, Measurement, ServerCounts, SystemUse};
 use systems::knob::Kind;
 use systems::{Point, Value, is_reference};
 
 use super::*;
-use crate::doubt::Doubt;
 use crate::experiment::grid::Axis;
 use crate::experiment::{Figure, Form, Subject};
-use crate::observation::{
-    Failure, GeneratorUse, Latency, Measurement, Scenario, ServerCounts, SystemUse, Timing, Trial,
-};
+use crate::observation::{Failure, Scenario, Timing, Trial};
 
 pub(super) type Axes<'a> = &'a [(&'a str, Kind, &'a [Value])];
 

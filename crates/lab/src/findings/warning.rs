@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use measurement::doubt::{Doubt, Evidence};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,6 @@ use super::reason::is_held_back;
 use super::{Estimate, measurements};
 use load::ErrorClass;
 
-use crate::doubt::{Doubt, Evidence};
 use crate::observation::Observation;
 use crate::plan::Planned;
 

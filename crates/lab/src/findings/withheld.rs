@@ -1,11 +1,11 @@
 //! Why a comparison has no verdict although its interval would give one; and whether systems were warm.
 
+use measurement::{COMPILING, Measurement};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{FEWEST_ROUNDS, LEVEL, Location, LogRatio, Verdict, median};
 
 use super::Estimate;
-use crate::observation::{COMPILING, Measurement};
 
 /// Why a comparison is undecided for another reason than too few rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]

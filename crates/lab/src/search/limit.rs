@@ -1,10 +1,9 @@
 //! What an advised setting must keep: upper bounds on what its trials cost.
 
 use load::{Objective, Slo};
+use measurement::Measurement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::observation::Measurement;
 
 /// A limit.
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -76,7 +75,7 @@ fn wrong_share(m: &Measurement) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::Latency;
+    use measurement::Latency;
 
     fn measured(buckets: &[(u64, u64)], unanswered: &[(u64, u64)]) -> Measurement {
         let (buckets, unanswered) = (buckets.to_vec(), unanswered.to_vec());

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use measurement::{Latency, Measurement, ServerCounts};
 use serde::Deserialize;
 use serve::CounterSnapshot;
-
-use crate::observation::{Latency, Measurement, ServerCounts};
 
 /// How much longer than the ordered times a driver may take, for its own start and its summary.
 pub(super) const SLACK: Duration = Duration::from_secs(15);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use load::Script;
+use measurement::Measurement;
 use systems::allotment;
 use systems::build::{Built, build};
 use systems::machine::{Environment, Limit, Placement};
@@ -18,7 +19,7 @@ use systems::{Catalog, Launch, Listening, Manifest, Point, Role, Scratch, System
 use tls::KeyKind;
 
 use crate::ask::Ask;
-use crate::observation::{Failure, Measurement, Outcome, Scenario, Stage, Timing, Trial};
+use crate::observation::{Failure, Outcome, Scenario, Stage, Timing, Trial};
 use crate::plan::Plan;
 use crate::session::certificates::{self, Certificates};
 use crate::session::generator::{Generator, Here};

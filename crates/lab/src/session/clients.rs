@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use load::{ArrivalSchedule, Gaps};
+use measurement::{GeneratorUse, Measurement};
 use serde::Deserialize;
 use serde_json::json;
 use serve::CounterSnapshot;
@@ -11,7 +12,7 @@ use systems::Work;
 use systems::process::Running;
 use systems::work::Clients;
 
-use crate::observation::{GeneratorUse, Measurement, Stage, Trial};
+use crate::observation::{Stage, Trial};
 use crate::session::account::{Account, SLACK};
 use crate::session::driver::{schedule, seconds};
 use crate::session::generator::Serving;

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use load::{ArrivalSchedule, Arrivals, Slo, Tally};
+use measurement::Measurement;
 use systems::{Work, trace};
 
 use crate::climb::{self, Climb};
-use crate::observation::{Measurement, Stage};
+use crate::observation::Stage;
 use crate::session::driver::{Orders, gaps};
 use crate::session::trial_error::TrialError;
 

@@ -3,12 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use load::{Moment, Tally};
+use measurement::{KernelCounts, Measurement, TracedCounts};
 use systems::Listening;
 use systems::machine;
 use systems::process::Running;
 use systems::tcp::Watch;
 
-use crate::observation::{KernelCounts, Measurement, Stage, TracedCounts};
+use crate::observation::Stage;
 use crate::session::climb::climb;
 use crate::session::driver::{Driver, Orders};
 use crate::session::first::begun;

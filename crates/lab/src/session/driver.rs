@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use load::target::{Body, Expect, FrameStream, Http, Traffic};
 use load::{ArrivalSchedule, Arrivals, Ending, Gaps, Job, Script, Stop, Tally, Target};
+use measurement::Measurement;
 use reactor::Address;
 use systems::contact::Access;
 use systems::relay::Relay;
@@ -17,7 +18,7 @@ use systems::{Listening, Work, machine};
 use wire::frames::Prefix;
 
 use crate::ask::{Ask, Payload};
-use crate::observation::{Measurement, Stage, Timing};
+use crate::observation::{Stage, Timing};
 use crate::plan::COUNTING_S;
 use crate::session::generator::{Driven, Generator};
 use crate::session::room;

@@ -23,14 +23,13 @@
 
 use std::collections::BTreeMap;
 
+use measurement::{GeneratorUse, Latency, MaxRate, Measurement, ServerCounts, SystemUse};
 use serde::Deserialize;
 use stats::{Disturbances, Noise};
 use systems::{InputError, Point, Source, input};
 
 use crate::experiment::Figure;
-use crate::observation::{
-    Failure, GeneratorUse, Latency, MaxRate, Measurement, Outcome, Scenario, ServerCounts, SystemUse, Trial,
-};
+use crate::observation::{Failure, Outcome, Scenario, Trial};
 use crate::plan::{Plan, estimate_s};
 use crate::session::{Executor, Interrupted};
 

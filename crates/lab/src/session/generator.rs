@@ -6,11 +6,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use load::{Job, Tally};
+use measurement::{Measurement, Together};
 use serde::{Deserialize, Serialize};
 use serve::{CloseStyle, CounterSnapshot, Server, Speaks};
 use systems::work::Clients;
 
-use crate::observation::{Measurement, Stage, Together};
+use crate::observation::Stage;
 use crate::session::trial_error::TrialError;
 
 /// What drives servers and serves clients.

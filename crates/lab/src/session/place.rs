@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use load::{Arrivals, Script};
+use measurement::Measurement;
 use systems::allotment;
 use systems::contact::Access;
 use systems::machine::Placement;
@@ -13,7 +14,7 @@ use systems::process::Running;
 use systems::{Launch, Listening, Manifest, Work, Workload};
 
 use crate::ask::{Ask, Bytes, Demand, ProxyProtocol};
-use crate::observation::{Measurement, Trial};
+use crate::observation::Trial;
 use crate::session::driver::{Driver, Orders, schedule};
 use crate::session::generator::Generator;
 use crate::session::trial_error::TrialError;

@@ -3,10 +3,11 @@
 
 use std::time::Instant;
 
+use measurement::{COMPILING, Measurement};
 use serde::{Deserialize, Serialize};
 use systems::trace;
 
-use crate::observation::{COMPILING, Measurement, Stage, Timing};
+use crate::observation::{Stage, Timing};
 use crate::session::drive::Drive;
 use crate::session::driver::Orders;
 use crate::session::trial_error::TrialError;

@@ -1,11 +1,10 @@
 //! The system's side of a trial's window. Reads what the system uses and what the machine does, from the start of the
 //! window to its end.
 
+use measurement::{Measurement, SystemUse};
 use serde::{Deserialize, Serialize};
 use systems::machine::{self, CoreTicks, Disturbance};
 use systems::sample::{Sampler, Use};
-
-use crate::observation::{Measurement, SystemUse};
 
 /// Takes the readings of one trial's window.
 pub(super) struct Window {

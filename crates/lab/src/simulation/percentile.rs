@@ -3,13 +3,14 @@
 
 use std::sync::OnceLock;
 
+use measurement::Latency;
 use stats::{SplitMix64, Verdict, any_percentile, merge_buckets};
 use systems::Value;
 
 use super::{Rounds, arms, carried_out};
 use crate::experiment::Figure;
 use crate::findings::findings;
-use crate::observation::{Latency, Outcome, Scenario, Timing, Trial};
+use crate::observation::{Outcome, Scenario, Timing, Trial};
 use crate::plan::Plan;
 use crate::session::{Fake, observe, tail};
 

@@ -1,7 +1,6 @@
 //! What the driver counts: the end of each exchange, arrivals that are never sent, and what the end of the window leaves
 //! open.
 
-use hdrhistogram::Histogram;
 use reactor::Time;
 
 use super::exchanges::Exchange;
@@ -9,7 +8,7 @@ use super::{Driver, Phase};
 use crate::fault::{ErrorClass, Example, Fault, Seen};
 use crate::protocol::{Protocol, Success};
 use crate::tally::Named;
-use crate::times::histogram;
+use crate::times::Times;
 
 impl<P: Protocol> Driver<'_, P> {
     /// Counts exchanges that begin.
@@ -137,11 +136,11 @@ impl<P: Protocol> Driver<'_, P> {
     }
 
     /// Closed loop: how long the open exchanges and the waiting callers have waited.
-    pub(super) fn ages(&self) -> Histogram<u64> {
-        let mut ages = histogram();
+    pub(super) fn ages(&self) -> Times {
+        let mut ages = Times::default();
         let open = self.lanes.iter().flat_map(|lane| lane.exchanges.iter());
         for since in open.map(|(_, exchange)| exchange.intended).chain(self.waiting.iter().copied()) {
-            ages.saturating_record(self.now.nanos_since(since).max(1));
+            ages.record(self.now.nanos_since(since));
         }
         ages
     }

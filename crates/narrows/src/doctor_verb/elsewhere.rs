@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use lab::observation;
 use machines::{Hello, Machine, Offset, Remote};
 use report::number;
 use serde::Serialize;
@@ -55,7 +54,7 @@ struct Classified {
     interface: Option<Interface>,
     /// The way that load takes from this generator to the system, in both directions. Null for a system, and if it was not
     /// measured.
-    way: Option<observation::Path>,
+    way: Option<measurement::Path>,
     doctor: Examined,
 }
 

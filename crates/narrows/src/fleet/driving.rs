@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lab::observation::Stage;
-use lab::observation::{Generated, Path, Together};
 use lab::session::{Driven, Elsewhere, Generator, Serving, TrialError};
 use load::Job;
 use machines::{Machine, MachineError};
+use measurement::{Generated, Path, Together};
 use reactor::Address;
 use serve::CounterSnapshot;
 use systems::work::Clients;

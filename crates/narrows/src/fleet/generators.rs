@@ -8,10 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
-use lab::doubt::elsewhere::SKEW;
 use load::target::Traffic;
 use load::{Assignment, Ending, Job, Moment, Stop, Tally};
 use machines::{Machine, MachineError, Offset, Remote};
+use measurement::doubt::elsewhere::SKEW;
 use systems::Limit;
 use systems::machine::Disturbance;
 
@@ -350,15 +350,14 @@ fn together(working: &mut [Working<'_>], parts: &[Job], enough: Duration) -> any
     let mut together = Combined::default();
     let mut remotes: Vec<&mut Remote> = working.iter_mut().map(|generator| &mut *generator.remote).collect();
     let clocks = Remote::offsets(&mut remotes, enough)?;
-    let (mut windows, mut error_ns, mut connections) = (Vec::new(), 0, 0);
+    let (mut windows, mut error_ns) = (Vec::new(), 0);
     for ((Working { remote, clock, done, .. }, part), later) in working.iter_mut().zip(parts).zip(clocks) {
         let Some(done) = done.take() else { bail!(remote.error("it did not say what it counted")) };
         windows.push((done.opened_ns > 0).then(|| (clock.here(done.opened_ns), later.here(done.closed_ns))));
         // The clock was read before the warm-up. Until the window opened, it drifted by no more than between the two readings.
         let drift_ns = later.ahead_ns.abs_diff(clock.ahead_ns);
         error_ns = clock.error_ns.max(later.error_ns).saturating_add(drift_ns).max(error_ns);
-        together.tally.merge(&done.tally, connections);
-        connections += part.connections;
+        together.tally.merge(&done.tally);
         together.disturbed.stolen_s += done.stolen_s.max(0.0);
         together.disturbed.throttles = together.disturbed.throttles.saturating_add(done.throttles);
         together.ports = together.ports.saturating_add(done.ports);

@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use lab::observation::{BULKS, Path};
 use load::target::{Body, Expect, Http, Target, Traffic};
 use load::{Ending, Job, Stop, Tally};
 use machines::MachineError;
+use measurement::{BULKS, Path};
 use serve::CounterSnapshot;
 
 use super::generators::{Cores, Generators, Request};

@@ -6,10 +6,11 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use lab::ask::Ask;
-use lab::observation::{Outcome, Path, Scenario, Stage, Timing, Trial};
+use lab::observation::{Outcome, Scenario, Stage, Timing, Trial};
 use lab::plan::Plan;
 use lab::session::{Away, Executor, Interrupted, Look, Speed, TrialError, Without};
 use machines::Machine;
+use measurement::Path;
 use serde_json::json;
 use systems::machine::Environment;
 use systems::network::Interface;

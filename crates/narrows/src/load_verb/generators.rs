@@ -24,7 +24,7 @@ pub struct Json {
     throughput_per_s: f64,
     cpu_s: f64,
     busiest_core: f64,
-    backend: &'static str,
+    backend: String,
     /// How far its clock is ahead of the clock here.
     clock_ahead_us: f64,
     /// The true value differs from that by this at most.
@@ -46,7 +46,7 @@ impl Json {
             throughput_per_s: tally.throughput(),
             cpu_s: tally.cpu.as_secs_f64(),
             busiest_core: tally.busiest,
-            backend: tally.backend,
+            backend: tally.backend.to_string(),
             clock_ahead_us: clock.ahead_ns as f64 / 1e3,
             clock_error_us: clock.error_ns as f64 / 1e3,
             round_trip_us: clock.round_trip_ns as f64 / 1e3,

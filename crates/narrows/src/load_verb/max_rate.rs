@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
-use lab::doubt::{GENERATOR_BUSY, more_generators};
 use load::search::{Course, HIGHEST, Ladder, Search, Window};
 use load::{ArrivalSchedule, Arrivals, Job, Slo, Stop, Tally};
+use measurement::doubt::{GENERATOR_BUSY, more_generators};
 use report::number::exact_rate;
 use serde::Serialize;
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use lab::doubt::{Doubt, Evidence, TrialKind, doubts};
-use lab::observation::Measurement;
+use load::rows::Form;
 use load::target::Traffic;
 use load::{Arrivals, Decoded, Ending, Job, Tally, Times};
+use measurement::Measurement;
+use measurement::doubt::{Doubt, Evidence, TrialKind, doubts};
 use reactor::Address;
 use report::{Advice, advice_on_trial, number};
 use serde::Serialize;
@@ -23,34 +24,14 @@ use crate::fleet::generators::Combined;
 pub struct Json {
     /// Where connections led to: an address and its port, or the path of a Unix socket.
     address: String,
-    completed: u64,
-    /// The units of the throughput: frames or requests.
-    units: u64,
-    attempts: u64,
-    in_flight: u64,
+    #[serde(flatten)]
+    counted: Counted,
+    throughput_per_s: f64,
     /// Closed loop: the age in microseconds of the oldest request when the window closed, if it is longer than any answer
     /// took.
     oldest_us: Option<f64>,
-    errors: BTreeMap<String, u64>,
-    first_errors: BTreeMap<String, String>,
-    /// Open loop: those that were due in the window.
-    arrivals: u64,
-    late: u64,
-    dropped: u64,
     /// Whether the user ended the drive early.
     interrupted: bool,
-    /// Requests whose body was sent although `100 Continue` had not come.
-    no_continue: u64,
-    elapsed_s: f64,
-    throughput_per_s: f64,
-    bytes_sent: u64,
-    bytes_received: u64,
-    service_time_us: Latency,
-    response_time_us: Latency,
-    /// Open loop: from the intended to the actual send.
-    send_behind_us: Latency,
-    /// Handshakes of TLS that succeeded in the window.
-    handshakes: Handshakes,
     /// With --compressed: the bodies of verified answers.
     decoded: Option<DecodedJson>,
     /// The requests of a file by name, the most frequent first.
@@ -62,6 +43,29 @@ pub struct Json {
     windows: Option<generators::Windows>,
     warnings: Vec<Warning>,
 }
+
+/// Makes the part of the object that is printed as it was counted.
+macro_rules! counted {
+    ($(
+        $doc:literal
+        $name:ident: $type:ty [$merge:ident, $loops:ident]
+        $(, saved as $saved:ident: $saved_as:ty)?
+        $(, printed as $printed:ident: $printed_as:ty)?;
+    )*) => {
+        #[derive(Serialize)]
+        struct Counted {
+            $($(#[doc = $doc] $printed: $printed_as,)?)*
+        }
+
+        impl Counted {
+            fn of(tally: &Tally) -> Self {
+                Self { $($($printed: Form::of(&tally.$name),)?)* }
+            }
+        }
+    };
+}
+
+load::rows!(counted);
 
 /// A doubt about the result.
 #[derive(Serialize)]
@@ -96,11 +100,10 @@ struct Handshakes {
     opening_us: Option<Latency>,
 }
 
-impl Handshakes {
+impl Form<load::Handshakes> for Handshakes {
     fn of(found: &load::Handshakes) -> Self {
         let [full, retried, resumed] = Kind::ALL.map(|kind| found.of(kind));
-        let opening_us = found.times.as_deref().map(Latency::of);
-        Self { full, retried, resumed, offered: found.offered, opening_us }
+        Self { full, retried, resumed, offered: found.offered, opening_us: Form::of(&found.times) }
     }
 }
 
@@ -127,7 +130,7 @@ struct Generator {
     cpu_s: f64,
     cpu_us_per_op: Option<f64>,
     busiest_core: f64,
-    backend: &'static str,
+    backend: String,
 }
 
 /// The fields of [`Latency`] that may be lower bounds.
@@ -150,7 +153,7 @@ pub(super) fn shown_percentile(percentile: Percentile) -> String {
     least.to_owned() + &number::micros(micros(percentile))
 }
 
-impl Latency {
+impl Form<Times> for Latency {
     fn of(times: &Times) -> Self {
         let found = percentiles(times);
         let [p50, p90, p99, p99_9, max] = found.map(|(_, percentile)| percentile.map(micros));
@@ -228,37 +231,17 @@ pub fn json(driven: &Driven<'_>) -> Json {
     let tally = driven.tally;
     Json {
         address: driven.job.target.address.to_string(),
-        completed: tally.successes,
-        units: tally.units,
-        attempts: tally.attempts,
-        in_flight: tally.in_flight,
-        oldest_us: tally.oldest().map(|oldest| oldest as f64 / 1000.0),
-        errors: tally.errors_by_name(),
-        first_errors: tally
-            .first_errors
-            .iter()
-            .map(|(class, text)| (class.name().to_owned(), text.to_string()))
-            .collect(),
-        arrivals: tally.arrivals,
-        late: tally.late,
-        dropped: tally.dropped,
-        interrupted: driven.interrupted,
-        no_continue: tally.no_continue,
-        elapsed_s: tally.elapsed.as_secs_f64(),
+        counted: Counted::of(tally),
         throughput_per_s: tally.throughput(),
-        bytes_sent: tally.bytes_sent,
-        bytes_received: tally.bytes_received,
-        service_time_us: Latency::of(&tally.service),
-        response_time_us: Latency::of(&tally.response),
-        send_behind_us: Latency::of(&tally.behind),
-        handshakes: Handshakes::of(&tally.handshakes),
+        oldest_us: tally.oldest().map(|oldest| oldest as f64 / 1000.0),
+        interrupted: driven.interrupted,
         decoded: driven.decoded().map(DecodedJson::of),
         requests: by_name::json(&driven.job.target, tally),
         generator: Generator {
             cpu_s: tally.cpu.as_secs_f64(),
             cpu_us_per_op: (tally.units > 0).then(|| tally.cpu.as_secs_f64() * 1e6 / tally.units as f64),
             busiest_core: tally.busiest,
-            backend: tally.backend,
+            backend: tally.backend.to_string(),
         },
         generators: generators::Json::all(driven.together),
         windows: generators::Windows::of(driven.together),
@@ -296,13 +279,14 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
         per_second(tally.bytes_sent),
         per_second(tally.bytes_received),
     );
+    let open = job.arrivals.are_open();
     if unit == "requests" {
-        latency(&mut out, "service time", &tally.service);
-        latency(&mut out, "response time", &tally.response);
+        for (name, _, times) in tally.times().filter(|(_, loops, _)| loops.has(open)) {
+            latency(&mut out, &name.trim_end_matches("_us").replace('_', " "), times);
+        }
         missing_percentile(&mut out, tally.response.len());
     }
-    if job.arrivals.are_open() {
-        latency(&mut out, "send behind", &tally.behind);
+    if open {
         let _ = writeln!(
             out,
             "  offered {}; {} late (over {} ms), {} dropped",
@@ -316,7 +300,7 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
     if let Some(decoded) = driven.decoded() {
         bodies(&mut out, decoded);
     }
-    counts(&mut out, tally, job.arrivals.are_open());
+    counts(&mut out, tally, open);
     by_name::text(&mut out, &job.target, tally);
     let cpu_s = tally.cpu.as_secs_f64();
     let per_op = match tally.units {

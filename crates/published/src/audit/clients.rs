@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 
 use super::super::{Carried, ClientFigures, ClientRow, Found, PublishedTable, Seen};
 use super::{AuditParts, Flaw, FlawedRows, Ranking, indices};
-use lab::doubt::{Doubt, QUICKER};
 use lab::findings::{self, Cell, Column, RANKED_ERRORS, Unit, column};
+use measurement::doubt::{Doubt, QUICKER};
 
 /// Most of a shorter row is its start: connections are made, and the timeout of one second passes hardly once.
 const SHORTEST_S: f64 = 2.0;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::super::shape::way_name;
 use super::super::{Found, FrameFigures, FrameRow, Inverted, PublishedTable, Seen, SendersRate};
 use super::{AuditParts, Flaw, FlawedRows, indices};
-use lab::doubt::{Doubt, FEWEST, HALVES};
 use lab::findings::{self, CLIFF};
+use measurement::doubt::{Doubt, FEWEST, HALVES};
 
 /// A receiver that does work for each byte does not receive sizes this many times apart at the same rate.
 const APART: f64 = 10.0;

@@ -4,9 +4,9 @@ use super::super::{
     Cap, Censored, Found, PublishedRow, PublishedTable, RequestRow, Seen, ThreadRates, UnsteadyRow, VoidRow,
 };
 use super::{AuditParts, Flaw, FlawedRows, indices};
-use lab::doubt::{Doubt, Evidence, HALVES, TrialKind, doubts};
 use lab::findings;
-use lab::observation::{Latency, Measurement};
+use measurement::doubt::{Doubt, Evidence, HALVES, TrialKind, doubts};
+use measurement::{Latency, Measurement};
 
 pub(super) fn audit(table: &PublishedTable, rows: &[RequestRow], labels: &[String]) -> AuditParts {
     let mut parts = AuditParts::default();

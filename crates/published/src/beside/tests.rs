@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use measurement::{Latency, Measurement};
 use systems::{Catalog, Point, Source, Value, Workload, is_reference};
 
 use super::*;
 use lab::experiment::grid::{Overrides, Request};
 use lab::experiment::{Experiment, Form, TABLES, list};
 use lab::findings::{BestValues, ChangedOrder, OrderOfTwo, Placed, Presence, findings_beside};
-use lab::observation::{Latency, Measurement, Observation, Outcome, Trial, projection};
+use lab::observation::{Observation, Outcome, Trial, projection};
 use lab::plan::plan;
 
 /// A home with servers and clients that stand for the published systems, with the knobs that the tables vary.

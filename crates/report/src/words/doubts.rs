@@ -1,6 +1,6 @@
 //! What makes one trial doubtful, as a sentence with its figures; and what to do about it.
 
-use lab::doubt::{Doubt, Evidence};
+use measurement::doubt::{Doubt, Evidence};
 
 use super::options::Asked;
 use crate::number::{bytes_per_second, micros, per_second, percent, seconds, several, tenths};

@@ -1,7 +1,7 @@
 //! The generators on other machines: a line for each, one for their windows, and one for the way to the system.
 
 use lab::findings::{Driver, ExperimentFindings, Generators};
-use lab::observation::Path;
+use measurement::Path;
 
 use crate::number::{bytes_per_second, micros, percent, seconds, several};
 

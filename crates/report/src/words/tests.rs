@@ -1,12 +1,12 @@
 //! Sentences that the snapshots of the program have no run for.
 
-use lab::doubt::Evidence;
 use lab::experiment::{Asks, Figure};
 use lab::findings::{
     Behind, By, Claim, Comparison, Counted, ExperimentFindings, FailedTrials, Findings, Interaction, Ratio,
     Reason, Silence, Withheld,
 };
 use lab::plan::Base;
+use measurement::doubt::Evidence;
 use stats::Verdict;
 use systems::Value;
 

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use lab::doubt::{Doubt, Evidence};
 use lab::findings::{
     APART, Code, ExperimentFindings, FEWEST_TRIALS, FirstFailure, Outlier, Seen, UNSTEADY, Warning,
     WithoutFigure,
 };
+use measurement::doubt::{Doubt, Evidence};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,3 +1,4 @@
+use measurement::KernelCounts;
 use systems::Value;
 use systems::knob;
 
@@ -6,7 +7,7 @@ use super::super::tests::{int, measured, measurement, observe, one, plan_of};
 use super::{Counted as Kind, Estimate, Reason, SHARE, TableKind, between, is_held_back};
 use crate::experiment::Figure;
 use crate::findings::{Claim, ExperimentFindings, findings};
-use crate::observation::{KernelCounts, Scenario};
+use crate::observation::Scenario;
 
 use systems::{Point, Workload, is_reference};
 

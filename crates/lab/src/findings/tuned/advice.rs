@@ -1,6 +1,7 @@
 //! What a search advises: the setting, how much better it is than the default, and what each knob contributes. Only the fresh
 //! rounds of the proof count, and they are judged as every other comparison is.
 
+use measurement::Measurement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{LEVEL, Location, Verdict};
@@ -9,7 +10,7 @@ use systems::{Point, Value};
 use super::Hunt;
 use crate::figures::{has_too_many_errors, measured};
 use crate::findings::{By, Judged, Missing, Ratio, Withheld, judge};
-use crate::observation::{Measurement, Observation, Scenario};
+use crate::observation::{Observation, Scenario};
 use crate::plan::Planned;
 use crate::search::{Bounded, Cell, Limit, Round};
 

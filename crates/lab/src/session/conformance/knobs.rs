@@ -8,13 +8,14 @@
 
 use std::fmt;
 
+use measurement::Measurement;
 use systems::knob::Kind;
 use systems::work::KnobValue;
 use systems::{Knob, Listening, Manifest, Point, Value, Workload};
 
 use super::{CheckVerdict, Checks, trial};
 use crate::experiment::grid::show_size;
-use crate::observation::{Measurement, Outcome, Stage};
+use crate::observation::{Outcome, Stage};
 use crate::session::bench::Bench;
 use crate::session::trial_error::TrialError;
 use crate::session::{Executor, Interrupted};

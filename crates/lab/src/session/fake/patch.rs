@@ -1,10 +1,9 @@
 //! Raw figures that replace those of a sound trial, by their names in the store. A file can thus give a trial anything
 //! that a real trial could measure, without a field here for each.
 
+use measurement::{MaxRate, Measurement, ServerCounts, Together};
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::observation::{MaxRate, Measurement, ServerCounts, Together};
 
 /// Some fields of a [`Measurement`], with values that are valid for them.
 #[derive(Debug, Clone, Default, Deserialize)]

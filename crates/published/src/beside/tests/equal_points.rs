@@ -1,7 +1,7 @@
 //! Orders beside a run are taken at one point of the workload, which is as near to the document's as the rows of today
 //! allow.
 
-use lab::observation::ServerCounts;
+use measurement::ServerCounts;
 
 use super::*;
 

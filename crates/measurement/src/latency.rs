@@ -1,6 +1,8 @@
 //! The distribution of a trial's times.
 
 use hdrhistogram::Histogram;
+use load::micros_of;
+use load::rows::Form;
 use serde::{Deserialize, Deserializer, Serialize};
 use stats::{Percentile, any_percentile, merge_buckets, percentile_with_ages};
 
@@ -24,21 +26,6 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Converts the generator's times.
-    pub fn from_times(times: &load::Times) -> Self {
-        let answered = times.answered();
-        let has_samples = !answered.is_empty();
-        let micros = |nanos: u64| if has_samples { nanos as f64 / 1000.0 } else { 0.0 };
-        Self {
-            count: answered.len(),
-            min: micros(answered.min()),
-            mean: if has_samples { answered.mean() / 1000.0 } else { 0.0 },
-            max: micros(answered.max()),
-            buckets: micros_of(&answered),
-            unanswered: times.unanswered().map(micros_of).unwrap_or_default(),
-        }
-    }
-
     /// The samples and ages of several trials together. The other figures are left out.
     pub fn together<'a>(trials: impl Iterator<Item = &'a Self> + Clone) -> Self {
         let unanswered = merge_buckets(trials.clone().map(|latency| latency.unanswered.as_slice()));
@@ -92,21 +79,31 @@ impl Latency {
     }
 }
 
-/// A histogram of nanoseconds as `(microseconds, count)`, ascending.
-pub fn micros_of(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
-    let mut buckets: Vec<(u64, u64)> = Vec::new();
-    for value in histogram.iter_recorded() {
-        let micros = (value.value_iterated_to() + 500) / 1000;
-        match buckets.last_mut() {
-            Some((last, count)) if *last == micros => *count += value.count_at_value(),
-            _ => buckets.push((micros, value.count_at_value())),
+impl Form<load::Times> for Latency {
+    fn of(times: &load::Times) -> Self {
+        let answered = times.answered();
+        let has_samples = !answered.is_empty();
+        let micros = |nanos: u64| if has_samples { nanos as f64 / 1000.0 } else { 0.0 };
+        Self {
+            count: answered.len(),
+            min: micros(answered.min()),
+            mean: if has_samples { answered.mean() / 1000.0 } else { 0.0 },
+            max: micros(answered.max()),
+            buckets: micros_of(&answered),
+            unanswered: times.unanswered().map(micros_of).unwrap_or_default(),
         }
     }
-    buckets
+}
+
+impl Form<Option<load::Times>> for Latency {
+    /// Empty if there are no times.
+    fn of(times: &Option<load::Times>) -> Self {
+        times.as_ref().map(Self::of).unwrap_or_default()
+    }
 }
 
 /// A long run holds millions of pairs in memory, and a vector that has grown may have room for twice as many.
-pub(super) fn without_spare_capacity<'de, D: Deserializer<'de>>(
+pub(crate) fn without_spare_capacity<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<(u64, u64)>, D::Error> {
     let mut pairs = Vec::deserialize(deserializer)?;

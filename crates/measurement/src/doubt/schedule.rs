@@ -1,7 +1,7 @@
 //! Failures at every n-th request of a connection, and arrivals that were not sent when they were due.
 
 use super::Evidence;
-use crate::observation::Measurement;
+use crate::Measurement;
 
 /// Finds a number of requests at whose multiples more connections fail than by chance. Other failures may have other
 /// causes.

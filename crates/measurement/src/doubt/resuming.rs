@@ -1,7 +1,7 @@
 //! Connections in TLS that were to be resumed, and were not.
 
 use super::{Evidence, FEWEST, TrialKind};
-use crate::observation::Measurement;
+use crate::Measurement;
 
 /// Resumption did not take place if more than this share of the sessions was refused, or if more than half of the connections had none.
 const REFUSED: f64 = 0.03;
@@ -22,7 +22,7 @@ pub(super) fn not_resumed(m: &Measurement, kind: &TrialKind) -> Option<Evidence>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::Handshakes;
+    use crate::Handshakes;
 
     #[test]
     fn full_handshakes_are_in_doubt_only_where_resumed_ones_were_asked_for() {

@@ -2,7 +2,7 @@
 //! them and the system was the limit.
 
 use super::{Evidence, TrialKind};
-use crate::observation::Measurement;
+use crate::Measurement;
 
 /// The largest share of the window by which windows may be apart.
 pub const SKEW: f64 = 0.01;

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::experiment::Figure;
-use crate::observation::{
-    Generated, GeneratorUse, Latency, MaxRate, Path, ServerCounts, SystemUse, Together,
-};
+use crate::{Generated, GeneratorUse, Latency, MaxRate, Path, ServerCounts, SystemUse, Together};
+use systems::Figure;
 
 const KIND: TrialKind = TrialKind {
     sessions: false,

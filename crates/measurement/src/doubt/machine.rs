@@ -1,7 +1,7 @@
 //! Doubts about the machines of a trial and their limits: cores, connections, ports, files, and what took processor time away.
 
 use super::{Evidence, TrialKind};
-use crate::observation::{Measurement, SystemUse};
+use crate::{Measurement, SystemUse};
 
 /// Stolen time is in doubt above this share of one core.
 const STOLEN: f64 = 0.02;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Doubt, schedule};
-use crate::experiment::Figure;
+use systems::Figure;
 
 /// The figures that raise a doubt. Shares are from 0 to 1.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]

@@ -22,7 +22,7 @@ pub use evidence::Evidence;
 pub use generator::more_generators;
 pub use shape::HALVES;
 
-use crate::observation::Measurement;
+use crate::Measurement;
 
 /// The kinds of doubt about a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
@@ -149,7 +149,7 @@ fn errors(m: &Measurement) -> u64 {
 }
 
 /// Failed operations as a share of those that ended.
-pub(crate) fn error_share(m: &Measurement) -> f64 {
+pub fn error_share(m: &Measurement) -> f64 {
     errors(m) as f64 / m.ended().max(1) as f64
 }
 
@@ -190,7 +190,7 @@ fn failing_us(m: &Measurement, kind: &TrialKind) -> Option<f64> {
 }
 
 /// The evidence if a trial has no figure, whatever it measures.
-pub(crate) fn no_figure(m: &Measurement) -> Option<Evidence> {
+pub fn no_figure(m: &Measurement) -> Option<Evidence> {
     no_continue(m).or_else(|| nothing_ended(m))
 }
 

@@ -2,7 +2,7 @@
 //! rate, in the window that ended its climb. Of several generators, how many more would do.
 
 use super::{Evidence, GENERATOR_BUSY};
-use crate::observation::{MaxRate, Measurement};
+use crate::{MaxRate, Measurement};
 
 /// How busy a generator may be on average that is not at its limit.
 const HEADROOM: f64 = 0.8;

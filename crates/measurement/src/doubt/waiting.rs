@@ -1,7 +1,7 @@
 //! Doubts about times that the latencies of a closed loop do not show.
 
 use super::{Evidence, TrialKind};
-use crate::observation::Measurement;
+use crate::Measurement;
 
 /// Requests wait outside the measured latency if the time per cycle exceeds it by this factor.
 const QUEUEING: f64 = 1.5;

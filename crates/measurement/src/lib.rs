@@ -1,0 +1,151 @@
+//! The measurement of one trial or of one drive of `narrows load`, and the doubts about it.
+//!
+//! A [`Measurement`] is data with a stable JSON form, which is the store's format. What a generator counts comes from the table
+//! `load::rows`; the system's side adds its own fields. Knows what `load` counts, what `systems` reads of a system, and `stats`;
+//! knows nothing of experiments, trials or findings. No effects.
+
+// What a peer, a file or a user sends reaches this crate, and may not make it panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+
+mod check;
+pub mod doubt;
+mod handshakes;
+mod kernel;
+mod latency;
+mod max_rate;
+mod server;
+mod together;
+mod usage;
+
+use std::collections::BTreeMap;
+
+use load::rows::Form;
+use serde::{Deserialize, Serialize};
+use systems::work::WorkUnit;
+
+pub use handshakes::Handshakes;
+pub use kernel::{Calls, KernelCounts, TracedCounts};
+pub use latency::Latency;
+pub use max_rate::MaxRate;
+pub use server::ServerCounts;
+pub use together::{BULKS, Generated, Path, Together};
+pub use usage::{COMPILING, GeneratorUse, SystemUse};
+
+/// The share of failed operations above which a scenario is not ranked. A published table of pooled clients ranked one
+/// with 79.6 % errors first.
+pub const RANKED_ERRORS: f64 = 0.01;
+
+/// Makes the measurement from the rows that are saved.
+macro_rules! measurement {
+    ($(
+        $doc:literal
+        $name:ident: $type:ty [$merge:ident, $loops:ident]
+        $(, saved as $saved:ident: $saved_as:ty)?
+        $(, printed as $printed:ident: $printed_as:ty)?;
+    )*) => {
+        check::table! {
+            /// The raw figures of a finished trial.
+            #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+            pub struct Measurement {
+                // Runs of earlier versions do not have all of them.
+                $($(#[doc = $doc] #[serde(default)] pub $saved: $saved_as,)?)*
+                /// Closed loop: what the operations at the edges of the window add to those that ended in it: the parts of those under way
+                /// that were done when it closed, less the parts that were done before it opened. None if their ages were not measured.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub edges: Option<f64> [signed],
+                /// The mean duration of failed operations, microseconds, from their send; for a client, from before they entered
+                /// its pool. 0 if none failed or the client's driver cannot tell.
+                pub mean_error_us: f64,
+                /// The configured number of connections or callers.
+                pub concurrency: u64,
+                /// Concurrent connections: as configured, or for a client the most that the server saw. 0 if they were not counted.
+                pub connections: u64,
+                /// How often the processor throttled itself because of heat in the window.
+                pub throttles: u64,
+                /// CPU time that the hypervisor gave to others in the window, in seconds, over all cores.
+                pub stolen_s: f64,
+                /// Sockets in TIME_WAIT when the window closed, on the whole machine.
+                pub time_wait: u64,
+                /// The number of ports from which connections to one address can come. 0 if unknown.
+                pub ports: u64,
+                /// The limit of open files: Narrows' own, or the system's if it is lower. 0 if unknown.
+                pub files: u64 [any],
+                /// TCP segments that the machine retransmitted in the window.
+                pub retransmits: u64,
+                /// The highest rate at which the trial's objective held. None if it has no objective.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub max_rate: Option<MaxRate>,
+                /// How several generators worked together. None if the generator was on this machine.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub together: Option<Together>,
+                /// What the kernel did for the system, counted in a short drive of its own after the window of the first round.
+                /// None for clients, and if the kernel gives no counts.
+                pub counted: Option<KernelCounts>,
+                /// What the system used.
+                pub system: SystemUse,
+                /// What the generator used.
+                pub generator: GeneratorUse,
+                /// The counts of Narrows' own server, for `clients`.
+                pub server: Option<ServerCounts>,
+            }
+        }
+
+        impl Measurement {
+            /// Converts the tally of a generator. Fields that describe the system stay empty.
+            pub fn from_tally(tally: &load::Tally) -> Self {
+                let (failures, failing_us) = (tally.failures(), tally.failing.as_secs_f64() * 1e6);
+                Self {
+                    $($($saved: Form::of(&tally.$name),)?)*
+                    edges: tally.edges(),
+                    mean_error_us: if failures > 0 { failing_us / failures as f64 } else { 0.0 },
+                    generator: GeneratorUse {
+                        cpu_s: tally.cpu.as_secs_f64(),
+                        busiest_core: tally.busiest,
+                        cores: Vec::new(),
+                        backend: tally.backend.clone().into_owned(),
+                    },
+                    ..Self::default()
+                }
+            }
+        }
+    };
+}
+
+load::rows!(measurement);
+
+impl Measurement {
+    /// Verified work, counted in this unit.
+    pub fn worth(&self, unit: &WorkUnit) -> f64 {
+        (if unit.bytes { self.payload_bytes } else { self.units }) as f64
+    }
+
+    /// The operations that the window had time for: those that ended in it, and the parts of those at its edges.
+    pub fn done(&self) -> f64 {
+        (self.successes as f64 + self.edges.unwrap_or(0.0)).max(0.0)
+    }
+
+    /// The arrivals of an open loop that were due in the window.
+    pub fn due(&self) -> u64 {
+        // Runs of earlier versions, and client drivers, do not count them.
+        if self.arrivals > 0 { self.arrivals } else { self.attempts.saturating_add(self.dropped) }
+    }
+
+    /// Handshakes of TLS in which the server signed. None ended where none was counted.
+    pub fn full_handshakes(&self) -> u64 {
+        self.handshakes.as_ref().map_or(0, Handshakes::signed)
+    }
+
+    /// Operations that ended, verified or not.
+    pub fn ended(&self) -> u64 {
+        self.successes + self.errors.values().sum::<u64>()
+    }
+
+    /// Times from the intended send, or from the actual send if there was no schedule.
+    pub fn latency(&self) -> &Latency {
+        if self.response_us.count > 0 || !self.response_us.unanswered.is_empty() {
+            &self.response_us
+        } else {
+            &self.service_us
+        }
+    }
+}
