@@ -9,87 +9,67 @@ use answers::{Actual, Broken, Head};
 use serde::{Deserialize, Serialize};
 use wire::foreign;
 
-/// The classes of failures. Reports, JSON and client drivers use their names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum ErrorClass {
+/// Makes the enum of classes from each one's doc comment, variant and name.
+macro_rules! classes {
+    ($($(#[$doc:meta])* $class:ident = $name:literal,)*) => {
+        /// The classes of failures. Reports, JSON and client drivers use their names.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[repr(u8)]
+        pub enum ErrorClass {
+            $($(#[$doc])* #[serde(rename = $name)] $class,)*
+        }
+
+        impl ErrorClass {
+            /// The number of classes.
+            pub const COUNT: usize = Self::ALL.len();
+            /// All classes, in the order of the documentation.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$class),*];
+
+            /// The name of the class.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$class => $name,)*
+                }
+            }
+        }
+    };
+}
+
+classes! {
     /// The peer or the kernel refused the connection.
-    ConnectRefused,
+    ConnectRefused = "connect_refused",
     /// No connection within the timeout.
-    ConnectTimeout,
+    ConnectTimeout = "connect_timeout",
     /// No connection of the pool came free within the timeout.
-    PoolWait,
+    PoolWait = "pool_wait",
     /// The client or its pool refused immediately.
-    Busy,
+    Busy = "busy",
     /// The request was sent, and no complete answer came within the timeout.
-    RequestTimeout,
+    RequestTimeout = "request_timeout",
     /// No complete answer came within the timeout, and the client library does not say whether the request was sent. Only
     /// drivers report it.
-    Timeout,
+    Timeout = "timeout",
     /// Connection reset or broken pipe.
-    Reset,
+    Reset = "reset",
     /// The connection was closed before the answer was complete.
-    ClosedEarly,
+    ClosedEarly = "closed_early",
     /// The answer cannot be parsed, or there was no request for it.
-    Protocol,
+    Protocol = "protocol",
     /// A status other than the one expected.
-    Status,
+    Status = "status",
     /// The body is too short or too long, or a count does not match what was sent.
-    Length,
+    Length = "length",
     /// The body has the right length but wrong bytes.
-    WrongContent,
+    WrongContent = "wrong_content",
     /// The answer to another request.
-    WrongId,
+    WrongId = "wrong_id",
     /// TLS failed: the handshake, a certificate or a record.
-    Tls,
+    Tls = "tls",
     /// Anything else. The example says what.
-    Other,
+    Other = "other",
 }
 
 impl ErrorClass {
-    /// The number of classes.
-    pub const COUNT: usize = Self::ALL.len();
-    /// All classes, in the order of the documentation.
-    pub const ALL: [Self; 15] = [
-        Self::ConnectRefused,
-        Self::ConnectTimeout,
-        Self::PoolWait,
-        Self::Busy,
-        Self::RequestTimeout,
-        Self::Timeout,
-        Self::Reset,
-        Self::ClosedEarly,
-        Self::Protocol,
-        Self::Status,
-        Self::Length,
-        Self::WrongContent,
-        Self::WrongId,
-        Self::Tls,
-        Self::Other,
-    ];
-
-    /// The name of the class.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ConnectRefused => "connect_refused",
-            Self::ConnectTimeout => "connect_timeout",
-            Self::PoolWait => "pool_wait",
-            Self::Busy => "busy",
-            Self::RequestTimeout => "request_timeout",
-            Self::Timeout => "timeout",
-            Self::Reset => "reset",
-            Self::ClosedEarly => "closed_early",
-            Self::Protocol => "protocol",
-            Self::Status => "status",
-            Self::Length => "length",
-            Self::WrongContent => "wrong_content",
-            Self::WrongId => "wrong_id",
-            Self::Tls => "tls",
-            Self::Other => "other",
-        }
-    }
-
     /// The class with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)

@@ -124,6 +124,7 @@ pub struct Decoded {
     /// How many of them were compressed.
     pub compressed: u64,
     /// Bytes of the bodies as they were sent.
+    #[serde(rename = "wire_bytes")]
     pub sent_bytes: u64,
     /// Bytes of the decoded bodies.
     pub decoded_bytes: u64,

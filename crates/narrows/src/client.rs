@@ -8,8 +8,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use load::rows::Form;
 use load::target::{self, Expect, Http, Target, Traffic, Url};
-use load::{ArrivalSchedule, Arrivals, ErrorClass, Gaps, Job, Stop, Tally, micros_of};
+use load::{ArrivalSchedule, Arrivals, Gaps, Job, Stop, Tally, micros_of};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -82,20 +83,16 @@ fn account(tally: &Tally) -> serde_json::Value {
         "service_us": micros_of(&tally.service.answered()),
         "failed_us": failed.into_iter().collect::<Vec<_>>(),
         "failed_ordinals": tally.ordinals.iter().collect::<Vec<_>>(),
-        "first_errors": named(tally.first_errors.iter().map(|(class, first)| (class, first.to_string()))),
+        "first_errors": BTreeMap::<String, String>::of(&tally.first_errors),
         "late": tally.late,
         "dropped": tally.dropped,
         "total": {
             "attempts": tally.total.attempts,
             "successes": tally.total.successes,
-            "errors": named(tally.total.errors.iter()),
+            "errors": tally.total.errors,
         },
         "version": concat!("narrows ", env!("CARGO_PKG_VERSION")),
     })
-}
-
-fn named<'a, T>(by_class: impl Iterator<Item = (&'a ErrorClass, T)>) -> BTreeMap<&'static str, T> {
-    by_class.map(|(class, value)| (class.name(), value)).collect()
 }
 
 fn job(orders: &Orders) -> anyhow::Result<Job> {

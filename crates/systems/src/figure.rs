@@ -3,67 +3,55 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The number that a table shows for each trial, and by which its scenario is judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Figure {
+/// Makes the enum of figures from each one's doc comment, variant and name.
+macro_rules! figures {
+    ($($(#[$doc:meta])* $figure:ident = $name:literal,)*) => {
+        /// The number that a table shows for each trial, and by which its scenario is judged.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+        pub enum Figure {
+            $($(#[$doc])* #[serde(rename = $name)] $figure,)*
+        }
+
+        impl Figure {
+            /// All figures, in the order of docs/contracts.md.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$figure),*];
+
+            /// The word used in experiments and reports.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$figure => $name,)*
+                }
+            }
+        }
+    };
+}
+
+figures! {
     /// Milliseconds from the start of an upload to its verified answer.
-    MsPerUpload,
+    MsPerUpload = "ms_per_upload",
     /// Payload bytes of verified operations per second.
-    BytesPerS,
+    BytesPerS = "bytes_per_s",
     /// Frames per second, verified by the receiver's count.
-    FramesPerS,
+    FramesPerS = "frames_per_s",
     /// Verified answers per second.
-    RequestsPerS,
+    RequestsPerS = "requests_per_s",
     /// The highest rate of requests at which the experiment's objective holds, per second.
-    MaxRate,
+    MaxRate = "max_rate",
     /// The median of response times, in microseconds, counted from when a request was due.
-    P50Us,
+    P50Us = "p50_us",
     /// The 99th percentile of response times, in microseconds, counted from when a request was due.
-    P99Us,
+    P99Us = "p99_us",
     /// CPU seconds of the system for each unit of the workload.
-    CpuPerUnit,
+    CpuPerUnit = "cpu_per_unit",
     /// System calls for each unit of the workload.
-    CallsPerUnit,
+    CallsPerUnit = "calls_per_unit",
     /// Instructions, in user and kernel mode, for each unit of the workload.
-    InstructionsPerUnit,
+    InstructionsPerUnit = "instructions_per_unit",
     /// The largest proportional set size of the system, in bytes.
-    MemoryBytes,
+    MemoryBytes = "memory_bytes",
 }
 
 impl Figure {
-    /// All figures, in the order of docs/contracts.md.
-    pub const ALL: [Self; 11] = [
-        Self::MsPerUpload,
-        Self::BytesPerS,
-        Self::FramesPerS,
-        Self::RequestsPerS,
-        Self::MaxRate,
-        Self::P50Us,
-        Self::P99Us,
-        Self::CpuPerUnit,
-        Self::CallsPerUnit,
-        Self::InstructionsPerUnit,
-        Self::MemoryBytes,
-    ];
-
-    /// The word used in experiments and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MsPerUpload => "ms_per_upload",
-            Self::BytesPerS => "bytes_per_s",
-            Self::FramesPerS => "frames_per_s",
-            Self::RequestsPerS => "requests_per_s",
-            Self::MaxRate => "max_rate",
-            Self::P50Us => "p50_us",
-            Self::P99Us => "p99_us",
-            Self::CpuPerUnit => "cpu_per_unit",
-            Self::CallsPerUnit => "calls_per_unit",
-            Self::InstructionsPerUnit => "instructions_per_unit",
-            Self::MemoryBytes => "memory_bytes",
-        }
-    }
-
     /// Whether a larger number is better; false for times and costs.
     pub fn more_is_better(self) -> bool {
         matches!(self, Self::BytesPerS | Self::FramesPerS | Self::RequestsPerS | Self::MaxRate)

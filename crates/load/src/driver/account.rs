@@ -30,7 +30,7 @@ impl<P: Protocol> Driver<'_, P> {
     }
 
     /// Whether the times of an exchange count. In an open loop they do if it was due in the window.
-    fn times_count(&self, intended: Time) -> bool {
+    pub(super) fn times_count(&self, intended: Time) -> bool {
         if self.is_open() { self.opened.is_some_and(|opened| intended >= opened) } else { self.window }
     }
 

@@ -33,7 +33,7 @@ pub struct Json {
     /// Whether the user ended the drive early.
     interrupted: bool,
     /// With --compressed: the bodies of verified answers.
-    decoded: Option<DecodedJson>,
+    decoded: Option<Decoded>,
     /// The requests of a file by name, the most frequent first.
     requests: Vec<ByName>,
     generator: Generator,
@@ -104,24 +104,6 @@ impl Form<load::Handshakes> for Handshakes {
     fn of(found: &load::Handshakes) -> Self {
         let [full, retried, resumed] = Kind::ALL.map(|kind| found.of(kind));
         Self { full, retried, resumed, offered: found.offered, opening_us: Form::of(&found.times) }
-    }
-}
-
-/// Bodies before and after their decoding.
-#[derive(Serialize)]
-struct DecodedJson {
-    answers: u64,
-    /// Answers that were compressed.
-    compressed: u64,
-    /// Bytes of the bodies on the wire.
-    wire_bytes: u64,
-    decoded_bytes: u64,
-}
-
-impl DecodedJson {
-    fn of(found: Decoded) -> Self {
-        let Decoded { answers, compressed, sent_bytes, decoded_bytes } = found;
-        Self { answers, compressed, wire_bytes: sent_bytes, decoded_bytes }
     }
 }
 
@@ -235,7 +217,7 @@ pub fn json(driven: &Driven<'_>) -> Json {
         throughput_per_s: tally.throughput(),
         oldest_us: tally.oldest().map(|oldest| oldest as f64 / 1000.0),
         interrupted: driven.interrupted,
-        decoded: driven.decoded().map(DecodedJson::of),
+        decoded: driven.decoded(),
         requests: by_name::json(&driven.job.target, tally),
         generator: Generator {
             cpu_s: tally.cpu.as_secs_f64(),
