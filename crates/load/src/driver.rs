@@ -461,7 +461,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
                 return self.give_up(io, index, fault, false);
             }
             let Some(exchange) = lane.exchanges.remove(place) else { break };
-            id.into_iter().for_each(|id| lane.exchanges.forget(id));
+            id.and_then(|id| lane.exchanges.forget(id));
             self.open -= 1;
             let id = id.unwrap_or(lane.exchanges.first());
             self.lost(fault, &exchange, (index, id));

@@ -62,6 +62,10 @@ macro_rules! rows {
             bytes_sent: u64 [sum, Both], saved as bytes_sent: u64, printed as bytes_sent: u64;
             "All bytes received in the window."
             bytes_received: u64 [sum, Both], saved as bytes_received: u64, printed as bytes_received: u64;
+            "From the actual send to the first byte of the answer, of right answers that arrived in parts. The first byte of the \
+             others came with the last one. None if there was no such answer."
+            first_byte: Option<Times> [sum, Both],
+                saved as first_byte_us: Option<Latency>, printed as first_byte_us: Option<Latency>;
             "From the actual send to the checked answer."
             service: Times [sum, Both], saved as service_us: Latency, printed as service_time_us: Latency;
             "From the intended send to the checked answer. For a client, from before the request entered its pool."

@@ -72,9 +72,12 @@ impl<P: Protocol> Driver<'_, P> {
             let Some(end) = self.outcomes.ends.get(at) else { break };
             let lane = &mut self.lanes[index];
             let Some(exchange) = lane.exchanges.take(end.id) else { continue };
-            lane.exchanges.forget(end.id);
+            let first = lane.exchanges.forget(end.id);
             lane.answered = true;
             ended += 1;
+            if let (Some(first), Ok(_)) = (first, end.result) {
+                self.came_in_parts(first, &exchange);
+            }
             match end.result {
                 Ok(success) => self.succeeded(success, &exchange, arrived),
                 Err(fault) => self.failed_with(fault, bytes, &exchange, (index, end.id)),
@@ -92,9 +95,18 @@ impl<P: Protocol> Driver<'_, P> {
         let exchanges = &mut self.lanes[index].exchanges;
         for (id, mark) in self.outcomes.marks.drain(..) {
             match mark {
-                Mark::Interim | Mark::Answering => exchanges.came(id, arrived),
+                Mark::Interim => exchanges.came(id, None, arrived),
+                Mark::Answering => exchanges.came(id, Some(arrived), arrived),
                 Mark::Refused => exchanges.refuse(id),
             }
+        }
+    }
+
+    /// Records when the first part of a right answer arrived.
+    #[cold]
+    fn came_in_parts(&mut self, first: Time, exchange: &Exchange<P::Request>) {
+        if self.times_count(exchange.intended) {
+            self.tally.first_byte.get_or_insert_default().record(first.nanos_since(exchange.sent));
         }
     }
 

@@ -14,6 +14,15 @@ pub(super) struct Exchange<R> {
     pub request: R,
 }
 
+/// What is known of an answer that arrives in parts.
+struct Parts {
+    id: u64,
+    /// When the first part arrived; `None` while there are only interim answers.
+    first: Option<Time>,
+    /// When the last part or interim answer arrived.
+    last: Time,
+}
+
 /// The id of an exchange that waits to begin.
 const NONE: u64 = u64::MAX;
 
@@ -32,8 +41,8 @@ pub(super) struct Exchanges<R> {
     begun: u64,
     /// How many wait to begin.
     waiting: usize,
-    /// Those of which a part of an answer has arrived, by their ids, and when the last part did.
-    in_parts: Vec<(u64, Time)>,
+    /// Those whose answers arrive in parts.
+    in_parts: Vec<Parts>,
 }
 
 impl<R: Copy> Exchanges<R> {
@@ -120,25 +129,27 @@ impl<R: Copy> Exchanges<R> {
         self.later.binary_search_by_key(&id, |(other, _)| *other).ok()
     }
 
-    /// Takes note that a part of an answer arrived.
-    pub(super) fn came(&mut self, id: u64, now: Time) {
-        match self.in_parts.iter_mut().find(|(other, _)| *other == id) {
-            Some((_, last)) => *last = now,
-            None => self.in_parts.push((id, now)),
+    /// Takes note that something arrived: the first part of the answer, if it is none yet, or an interim answer.
+    pub(super) fn came(&mut self, id: u64, first: Option<Time>, last: Time) {
+        match self.in_parts.iter_mut().find(|parts| parts.id == id) {
+            Some(parts) => (parts.first, parts.last) = (parts.first.or(first), last),
+            None => self.in_parts.push(Parts { id, first, last }),
         }
     }
 
     /// When the last part of an answer arrived, of one that has not ended.
     pub(super) fn last_part(&self, id: u64) -> Option<Time> {
-        self.in_parts.iter().find(|(other, _)| *other == id).map(|(_, last)| *last)
+        self.in_parts.iter().find(|parts| parts.id == id).map(|parts| parts.last)
     }
 
-    /// Forgets the parts of an answer.
+    /// Forgets the parts of an answer. Returns when the first one arrived, if there were any.
     #[inline]
-    pub(super) fn forget(&mut self, id: u64) {
-        if !self.in_parts.is_empty() {
-            self.in_parts.retain(|(other, _)| *other != id);
+    pub(super) fn forget(&mut self, id: u64) -> Option<Time> {
+        if self.in_parts.is_empty() {
+            return None;
         }
+        let place = self.in_parts.iter().position(|parts| parts.id == id)?;
+        self.in_parts.swap_remove(place).first
     }
 
     /// Lets the one with this id wait to begin anew.

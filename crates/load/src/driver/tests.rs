@@ -21,6 +21,8 @@ const DONE: u8 = b'd';
 const FAILED: u8 = b'f';
 /// The exchange with this number was not processed; others are.
 const REFUSED: u8 = b'r';
+/// A part of the answer to the exchange with this number has arrived.
+const PART: u8 = b'p';
 /// From this number on nothing was processed, and nothing will be.
 const LIMIT: u8 = b'l';
 
@@ -77,6 +79,10 @@ impl Protocol for Toy {
                 DONE => outcomes.end(id, Ok(Success { units: 1, payload: 0 })),
                 FAILED => outcomes.end(id, Err(Fault::new(ErrorClass::Status, Seen::Status(500)))),
                 REFUSED => outcomes.marks.push((id, Mark::Refused)),
+                PART => {
+                    outcomes.marks.push((id, Mark::Answering));
+                    continue;
+                }
                 _ => {
                     state.limited = true;
                     let refused = state.open.iter().filter(|open| **open >= id);
@@ -98,7 +104,10 @@ impl Protocol for Toy {
     }
 }
 
-/// One connection of the server: it waits for this many requests, then sends these answers.
+/// What the server waits between two parts of an answer.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// One connection of the server: it waits for this many requests, or for a moment if there is none, then sends these answers.
 type Act = (usize, &'static [(u8, u8)]);
 
 /// Serves one connection after another, each with its acts. A connection without acts left is closed when the peer has
@@ -119,6 +128,9 @@ fn serve(script: &'static [&'static [Act]]) -> (SocketAddr, JoinHandle<()>) {
 
 fn follow(stream: &mut TcpStream, acts: &[Act]) -> bool {
     for (requests, answers) in acts {
+        if *requests == 0 {
+            thread::sleep(PAUSE);
+        }
         let mut numbers = vec![0; *requests];
         stream.read_exact(&mut numbers).expect("requests");
         let bytes: Vec<u8> = answers.iter().flat_map(|(number, what)| [*number, *what]).collect();
@@ -178,6 +190,16 @@ fn exchanges_end_in_any_order_and_fail_alone() {
     assert_eq!(outcome(&tally), (8, 7, 1, 1));
     assert_eq!(tally.first_errors[&ErrorClass::Status].exchange, Some(1));
     server.join().expect("the script was followed");
+}
+
+#[test]
+fn the_first_byte_of_an_answer_in_parts_has_its_own_time() {
+    let (address, server) = serve(&[&[(1, &[(0, PART)]), (0, &[(0, DONE)]), (1, &[(1, DONE)])]]);
+    let tally = drive_as(address, |share| (share.callers, share.stop) = (1, Stop::Count(2)));
+    server.join().expect("the script was followed");
+    let first = tally.first_byte.expect("an answer in parts").answered();
+    assert_eq!((first.len(), tally.successes), (1, 2));
+    assert!(first.max() <= tally.service.answered().max(), "the first part comes no later than the last");
 }
 
 #[test]
