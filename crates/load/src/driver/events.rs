@@ -72,14 +72,17 @@ impl<P: Protocol> Driver<'_, P> {
             let Some(end) = self.outcomes.ends.get(at) else { break };
             let lane = &mut self.lanes[index];
             let Some(exchange) = lane.exchanges.take(end.id) else { continue };
-            let first = lane.exchanges.forget(end.id);
+            let in_parts = lane.exchanges.has_parts();
             lane.answered = true;
             ended += 1;
-            if let (Some(first), Ok(_)) = (first, end.result) {
-                self.came_in_parts(first, &exchange);
-            }
             match end.result {
-                Ok(success) => self.succeeded(success, &exchange, arrived),
+                Ok(success) => {
+                    let id = end.id;
+                    self.succeeded(success, &exchange, arrived);
+                    if in_parts {
+                        self.came_in_parts((index, id), &exchange);
+                    }
+                }
                 Err(fault) => self.failed_with(fault, bytes, &exchange, (index, end.id)),
             }
         }
@@ -102,10 +105,12 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    /// Records when the first part of a right answer arrived.
+    /// Records when the first part of a right answer arrived, if it came in parts.
     #[cold]
-    fn came_in_parts(&mut self, first: Time, exchange: &Exchange<P::Request>) {
-        if self.times_count(exchange.intended) {
+    fn came_in_parts(&mut self, (index, id): (usize, u64), exchange: &Exchange<P::Request>) {
+        if let Some(first) = self.lanes[index].exchanges.forget(id)
+            && self.times_count(exchange.intended)
+        {
             self.tally.first_byte.get_or_insert_default().record(first.nanos_since(exchange.sent));
         }
     }
@@ -113,6 +118,7 @@ impl<P: Protocol> Driver<'_, P> {
     /// Counts an exchange that failed because of these bytes, if there are any.
     #[cold]
     fn failed_with(&mut self, fault: Fault, bytes: &[u8], exchange: &Exchange<P::Request>, at: (usize, u64)) {
+        self.lanes[at.0].exchanges.forget(at.1);
         if self.protocol.is_legible() && !bytes.is_empty() && !fault.seen.shows_bytes() {
             self.heard = Seen::bytes(bytes);
         }

@@ -142,12 +142,14 @@ impl<R: Copy> Exchanges<R> {
         self.in_parts.iter().find(|parts| parts.id == id).map(|parts| parts.last)
     }
 
-    /// Forgets the parts of an answer. Returns when the first one arrived, if there were any.
+    /// Whether an answer of an exchange arrives in parts.
     #[inline]
+    pub(super) fn has_parts(&self) -> bool {
+        !self.in_parts.is_empty()
+    }
+
+    /// Forgets the parts of an answer. Returns when the first one arrived, if there were any.
     pub(super) fn forget(&mut self, id: u64) -> Option<Time> {
-        if self.in_parts.is_empty() {
-            return None;
-        }
         let place = self.in_parts.iter().position(|parts| parts.id == id)?;
         self.in_parts.swap_remove(place).first
     }
