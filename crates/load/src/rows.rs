@@ -1,11 +1,12 @@
 //! The table of what a drive measures: a row for each counter and each histogram. The tally, the sum of several tallies, what
 //! travels between machines and is checked there, what a trial saves, and what `narrows load` prints are made from it.
 //!
-//! A row says in this order: what it is, in a sentence; its name and type in the tally; the rule by which the values of two threads or
-//! generators become one, which is a function of [`merge`]; in which loops it is measured; the field in which a trial saves it,
-//! and the field of `narrows load --json`. A row without one of these fields is not saved or not printed. Times are nanoseconds
-//! in the tally. The unit of a field is the end of its name, and with the type it says which values make sense ([`Value`] here,
-//! `Checked` in the crate `measurement`). [`Form`] converts a value to the type of a field.
+//! A row says in this order: what it is, in a sentence; its name and type in the tally; the rule by which the values of two
+//! threads or generators become one, which is a function of [`merge`]; in which loops it is measured; the field in which a trial
+//! saves it, and the field of `narrows load --json`. A row without one of these fields is not saved or not printed. Times are
+//! nanoseconds in the tally. The unit of a field is the end of its name, and with the type it says which values make sense
+//! ([`Value`] here, `Checked` in the crate `measurement`). [`Form`] converts a value to the type of a field. An attribute is one
+//! of the field in the tally.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -89,7 +90,8 @@ macro_rules! rows {
             busiest: f64 [max, Both];
             "The reactor's backend: `io_uring` or `epoll`."
             backend: Cow<'static, str> [last, Both];
-            "The counts of the requests with each name of a list."
+            "The counts of the requests with each name of a list. They do not travel, because files of requests do not."
+            #[serde(skip)]
             by_name: Vec<Named> [sum, Both];
             "The bodies of successes, if compressed answers are decoded."
             decoded: Decoded [sum, Both];

@@ -15,6 +15,7 @@ use crate::times::Times;
 macro_rules! tally {
     ($(
         $doc:literal
+        $(#[$attribute:meta])*
         $name:ident: $type:ty [$merge:ident, $loops:ident]
         $(, saved as $saved:ident: $saved_as:ty)?
         $(, printed as $printed:ident: $printed_as:ty)?;
@@ -25,7 +26,7 @@ macro_rules! tally {
         /// they are the times of every arrival that was due in the window, whenever it ended.
         #[derive(Debug, Clone, Default, Serialize, Deserialize)]
         pub struct Tally {
-            $(#[doc = $doc] pub $name: $type,)*
+            $(#[doc = $doc] $(#[$attribute])* pub $name: $type,)*
         }
 
         impl Tally {
@@ -58,7 +59,7 @@ macro_rules! tally {
 crate::rows!(tally);
 
 /// What was counted of the requests with one name.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default)]
 pub struct Named {
     /// As in [`Tally`].
     pub successes: u64,

@@ -6,8 +6,10 @@
 
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 
 mod check;
+#[cfg_attr(not(test), allow(clippy::indexing_slicing, reason = "indices come from the lists themselves"))]
 pub mod doubt;
 mod handshakes;
 mod kernel;
@@ -39,6 +41,7 @@ pub const RANKED_ERRORS: f64 = 0.01;
 macro_rules! measurement {
     ($(
         $doc:literal
+        $(#[$attribute:meta])*
         $name:ident: $type:ty [$merge:ident, $loops:ident]
         $(, saved as $saved:ident: $saved_as:ty)?
         $(, printed as $printed:ident: $printed_as:ty)?;

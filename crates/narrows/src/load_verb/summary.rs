@@ -48,6 +48,7 @@ pub struct Json {
 macro_rules! counted {
     ($(
         $doc:literal
+        $(#[$attribute:meta])*
         $name:ident: $type:ty [$merge:ident, $loops:ident]
         $(, saved as $saved:ident: $saved_as:ty)?
         $(, printed as $printed:ident: $printed_as:ty)?;
