@@ -16,17 +16,17 @@ use systems::manifest::Program;
 use systems::probe::{self, Availability, Context};
 use systems::trace;
 use systems::{Catalog, Launch, Listening, Manifest, Point, Role, Scratch, SystemError};
-use tls::KeyKind;
+use tls::{Dialing, KeyKind};
 
 use crate::ask::Ask;
 use crate::observation::{Failure, Outcome, Scenario, Stage, Timing, Trial};
 use crate::plan::Plan;
 use crate::session::certificates::{self, Certificates};
 use crate::session::generator::{Generator, Here};
-use crate::session::place::Place;
+use crate::session::place::{self, Place};
 use crate::session::room::{self, Room};
 use crate::session::trial_error::TrialError;
-use crate::session::{Executor, Interrupted, Look, Speed, clients, drive};
+use crate::session::{Executor, Interrupted, Look, Speed};
 
 /// Executes trials on this machine.
 pub struct Bench {
@@ -146,12 +146,34 @@ impl Bench {
         built
     }
 
-    /// Builds the trial's system, and calls `act` with it.
+    /// Calls `act` with the place of a trial.
     pub(super) fn with_place<T>(
         &mut self,
         trial: &Trial,
         act: impl FnOnce(&Place<'_>) -> Result<T, TrialError>,
     ) -> Result<T, TrialError> {
+        let prepared = self.prepare_place(trial)?;
+        let end = act(&self.place(trial, &prepared)?);
+        prepared.clean_up();
+        end
+    }
+
+    /// Calls `act` with the places of trials that happen at the same time.
+    fn with_places<T>(
+        &mut self,
+        trials: &[&Trial],
+        act: impl FnOnce(&[Place<'_>]) -> Result<T, TrialError>,
+    ) -> Result<T, TrialError> {
+        let prepared = trials.iter().map(|trial| self.prepare_place(trial)).collect::<Result<Vec<_>, _>>()?;
+        let places = trials.iter().zip(&prepared).map(|(trial, prepared)| self.place(trial, prepared));
+        let end = act(&places.collect::<Result<Vec<_>, _>>()?);
+        prepared.iter().for_each(Prepared::clean_up);
+        end
+    }
+
+    /// Does what a trial's place needs before it can be used: builds the system, chooses where it listens, makes its
+    /// certificate, and runs its `setup`.
+    fn prepare_place(&mut self, trial: &Trial) -> Result<Prepared, TrialError> {
         let system = &trial.scenario.system;
         let built = self.build(system)?;
         let (listening, certificate) = (self.listening(system)?, self.certificate(trial)?);
@@ -159,8 +181,7 @@ impl Bench {
         if let Some(lacks) = Room::read().lacks(trial.scenario.work(), addresses) {
             return Err(TrialError::failed(Stage::Start, lacks));
         }
-        let manifest =
-            self.catalog.get(system).map_err(|error| TrialError::failed(Stage::Build, error.to_string()))?;
+        let manifest = self.manifest(system)?;
         let version = match (built.version.clone(), self.versions.get(system)) {
             // A variant may have the same library as the plain system, so the versions of its needs are shown too.
             (Some(library), Some(needs)) if manifest.variant.is_some() => Some(format!("{library}, {needs}")),
@@ -168,7 +189,33 @@ impl Bench {
         };
         let root = self.certificates.as_ref().map(Certificates::root).filter(|_| certificate.is_some());
         let dialing = certificates::dialing(manifest, trial.scenario.work(), root.as_deref());
-        let place = Place {
+        let socket = listening.as_ref().filter(|_| manifest.attached().is_none()).and_then(Listening::socket);
+        let socket = socket.map(Path::to_owned);
+        let version = version.unwrap_or_default();
+        let prepared = Prepared { built, listening, certificate, dialing, version, socket };
+        self.set_up(trial, &prepared)?;
+        Ok(prepared)
+    }
+
+    /// Runs the `setup` of a system at a point, unless that was done before.
+    fn set_up(&mut self, trial: &Trial, prepared: &Prepared) -> Result<(), TrialError> {
+        let point = (trial.scenario.system.clone(), trial.scenario.point.clone());
+        let set_up = match self.set_up.get(&point) {
+            Some(known) => known.clone(),
+            None => match self.place(trial, prepared)?.set_up() {
+                Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
+                Err(TrialError::Failed(failure)) => Err(failure),
+                Ok(()) => Ok(()),
+            },
+        };
+        self.set_up.insert(point, set_up.clone());
+        set_up.map_err(TrialError::Failed)
+    }
+
+    /// The place of a trial, for which everything is prepared.
+    fn place<'a>(&'a self, trial: &'a Trial, prepared: &'a Prepared) -> Result<Place<'a>, TrialError> {
+        let manifest = self.manifest(&trial.scenario.system)?;
+        Ok(Place {
             trial,
             manifest,
             placement: &self.placement,
@@ -176,36 +223,23 @@ impl Bench {
             cancel: &self.cancel,
             launch: Launch {
                 manifest,
-                out: &built.out,
+                out: &prepared.built.out,
                 address: self.address,
-                listening: listening.as_ref(),
-                certificate: certificate.as_deref(),
-                tls: dialing.as_ref(),
+                listening: prepared.listening.as_ref(),
+                certificate: prepared.certificate.as_deref(),
+                tls: prepared.dialing.as_ref(),
                 point: &trial.scenario.point,
                 cores: allotment::cores(&self.placement.system, &trial.scenario.point),
                 narrows: &self.narrows,
                 tell: self.tell,
             },
-            version: version.unwrap_or_default(),
+            version: prepared.version.clone(),
             script: self.script.as_ref(),
-        };
-        let point = (system.clone(), trial.scenario.point.clone());
-        let set_up = match self.set_up.get(&point) {
-            Some(known) => known.clone(),
-            None => match place.set_up() {
-                Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
-                Err(TrialError::Failed(failure)) => Err(failure),
-                Ok(()) => Ok(()),
-            },
-        };
-        self.set_up.insert(point, set_up.clone());
-        set_up.map_err(TrialError::Failed)?;
-        let end = act(&place);
-        let made = listening.as_ref().filter(|_| place.manifest.attached().is_none());
-        if let Some(path) = made.and_then(Listening::socket) {
-            let _ = std::fs::remove_file(path); // Few servers remove it themselves.
-        }
-        end
+        })
+    }
+
+    fn manifest(&self, system: &str) -> Result<&Manifest, TrialError> {
+        self.catalog.get(system).map_err(|error| TrialError::failed(Stage::Build, error.to_string()))
     }
 
     /// Where a system must listen, or listens already. None for clients, and for servers that choose their port.
@@ -255,6 +289,26 @@ impl Bench {
 
     pub(super) fn cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
+    }
+}
+
+/// What a place needs that is made for one trial.
+struct Prepared {
+    built: Built,
+    listening: Option<Listening>,
+    certificate: Option<PathBuf>,
+    dialing: Option<Dialing>,
+    version: String,
+    /// The socket that the system makes.
+    socket: Option<PathBuf>,
+}
+
+impl Prepared {
+    /// Removes what the trial leaves behind.
+    fn clean_up(&self) {
+        if let Some(path) = &self.socket {
+            let _ = std::fs::remove_file(path); // Few servers remove it themselves.
+        }
     }
 }
 
@@ -332,18 +386,13 @@ impl Executor for Bench {
 
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
         trace::say(|| begins(trial));
-        let end = self.with_place(trial, |place| {
-            place.between_hooks(|| match place.manifest.role {
-                Role::Server => drive::measure(place),
-                Role::Client => clients::measure(place),
-            })
-        });
+        let end = self.with_places(&[trial], place::measure).map(|mut measured| measured.pop());
         trace::say(|| ended(&end));
         match end {
             // A complete measurement is kept, even if the user interrupted after it.
-            Ok(measurement) => Ok(Outcome::Measured(Box::new(measurement))),
+            Ok(Some(measurement)) => Ok(Outcome::Measured(Box::new(measurement))),
             Err(TrialError::Failed(failure)) if !self.cancelled() => Ok(Outcome::Failed(failure)),
-            Err(_) => Err(Interrupted),
+            Ok(None) | Err(_) => Err(Interrupted),
         }
     }
 }
@@ -361,11 +410,12 @@ fn begins(trial: &Trial) -> String {
 }
 
 /// The last one.
-fn ended(end: &Result<Measurement, TrialError>) -> String {
+fn ended(end: &Result<Option<Measurement>, TrialError>) -> String {
     match end {
-        Ok(measured) => {
+        Ok(Some(measured)) => {
             format!("--- measured {} successes in {:.3} s", measured.successes, measured.elapsed_s)
         }
+        Ok(None) => "--- measured nothing".to_owned(),
         Err(TrialError::Failed(failure)) => format!("--- failed at `{}`: {}", failure.stage, failure.reason),
         Err(TrialError::Interrupted) => "--- interrupted".to_owned(),
     }

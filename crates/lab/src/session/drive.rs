@@ -1,6 +1,7 @@
 //! A trial in which Narrows drives a server. Calls the driver's side and the system's side in turn.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use load::{Moment, Tally};
 use measurement::{KernelCounts, Measurement, TracedCounts};
@@ -13,33 +14,62 @@ use crate::observation::Stage;
 use crate::session::climb::climb;
 use crate::session::driver::{Driver, Orders};
 use crate::session::first::begun;
-use crate::session::place::Place;
+use crate::session::place::{Place, at_once};
 use crate::session::trial_error::TrialError;
 use crate::session::window::Window;
 
-/// Starts the server, checks that it does equal work, drives it for the trial's time or searches the highest rate, counts
-/// the kernel's work if the plan asks for that, and stops the server.
-pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
-    let running = place.start()?;
-    let ready = running.age();
-    let (driver, orders) = (place.driver(), place.orders(listening(&running)?));
-    let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
-    check_equal_work(place, &driver, &orders, &running)?;
-    let rest = running.memory();
-    let drive = Drive { place, running: &running, driver: &driver };
-    let (orders, mut measured) = match &place.trial.objective {
-        None => {
-            let (measured, _) = drive.once(&orders)?;
-            (orders, measured)
-        }
-        Some(objective) => climb(|orders| drive.once(orders), objective, &orders, place.trial.round)
-            .map_err(|e| e.with_output(running.tail()))?,
-    };
-    measured.system.ready_s = ready.map(|age| age.as_secs_f64());
-    measured.system.rest_pss_bytes = rest;
-    measured.counted = place.trial.counted.then(|| count(&driver, &orders, &running)).flatten();
-    running.stop();
-    Ok(measured)
+/// Starts the servers, checks that they do equal work, drives them for the trial's time or searches their highest rates,
+/// counts the kernel's work if the plan asks for that, and stops them.
+pub(super) fn measure(places: &[&Place<'_>]) -> Result<Vec<Measurement>, TrialError> {
+    let mut served = places.iter().map(|place| Served::start(place)).collect::<Result<Vec<_>, _>>()?;
+    let mut measured = at_once(&mut served, |served| served.drive())?;
+    // One after the other, because counting costs time.
+    for (served, (orders, measured)) in served.iter().zip(&mut measured) {
+        let counts = served.place.trial.counted;
+        measured.counted = counts.then(|| count(&served.driver, orders, &served.running)).flatten();
+    }
+    for served in served {
+        served.running.stop();
+    }
+    Ok(measured.into_iter().map(|(_, measured)| measured).collect())
+}
+
+/// A server that was started and does equal work.
+struct Served<'a> {
+    place: &'a Place<'a>,
+    running: Running,
+    driver: Driver<'a>,
+    orders: Orders,
+    /// How long it took until it was ready.
+    ready: Option<Duration>,
+    /// Its memory before the drive.
+    rest: Option<u64>,
+}
+
+impl<'a> Served<'a> {
+    fn start(place: &'a Place<'a>) -> Result<Self, TrialError> {
+        let running = place.start()?;
+        let ready = running.age();
+        let (driver, orders) = (place.driver(), place.orders(listening(&running)?));
+        let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
+        check_equal_work(place, &driver, &orders, &running)?;
+        let rest = running.memory();
+        Ok(Self { place, running, driver, orders, ready, rest })
+    }
+
+    /// Drives it. Returns the orders of the drive that was measured, too.
+    fn drive(&self) -> Result<(Orders, Measurement), TrialError> {
+        let Self { place, running, driver, orders, .. } = self;
+        let drive = Drive { place, running, driver };
+        let (orders, mut measured) = match &place.trial.objective {
+            None => (orders.clone(), drive.once(orders)?.0),
+            Some(objective) => climb(|orders| drive.once(orders), objective, orders, place.trial.round)
+                .map_err(|e| e.with_output(running.tail()))?,
+        };
+        measured.system.ready_s = self.ready.map(|age| age.as_secs_f64());
+        measured.system.rest_pss_bytes = self.rest;
+        Ok((orders, measured))
+    }
 }
 
 /// A server that runs, and what drives it.

@@ -15,7 +15,7 @@ use crate::observation::Stage;
 use crate::session::trial_error::TrialError;
 
 /// What drives servers and serves clients.
-pub trait Generator: Send {
+pub trait Generator: Send + Sync {
     /// Does a job, on the threads of its own machines. Calls `watch` when the window opens and when it closes.
     ///
     /// # Errors

@@ -1,7 +1,11 @@
-//! One trial on the bench: its system and its driver.
+//! The places of a trial on the bench: each has a system and its driver's side.
+//!
+//! A trial has one place. What starts, marks, samples and stops works on a list of them, so that two systems can be driven at
+//! the same time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use load::{Arrivals, Script};
@@ -11,7 +15,7 @@ use systems::contact::Access;
 use systems::machine::Placement;
 use systems::manifest::Program;
 use systems::process::Running;
-use systems::{Launch, Listening, Manifest, Work, Workload};
+use systems::{Launch, Listening, Manifest, Role, Work, Workload};
 
 use crate::ask::{Ask, Bytes, Demand, ProxyProtocol};
 use crate::observation::Trial;
@@ -19,6 +23,7 @@ use crate::session::driver::{Driver, Orders, schedule};
 use crate::session::generator::Generator;
 use crate::session::trial_error::TrialError;
 use crate::session::window::Readings;
+use crate::session::{clients, drive};
 
 /// What docs/contracts.md asks of a server: `GET /`, and the answer that its manifest declares.
 fn contract(manifest: &Manifest) -> Ask {
@@ -37,6 +42,45 @@ pub(super) struct Place<'a> {
     pub version: String,
     /// The requests of the file that the trial's ask may name.
     pub script: Option<&'a Arc<Script>>,
+}
+
+/// Measures what is at these places, at the same time.
+pub(super) fn measure(places: &[Place<'_>]) -> Result<Vec<Measurement>, TrialError> {
+    between_hooks(places, || {
+        let (servers, clients): (Vec<_>, Vec<_>) =
+            places.iter().partition(|place| place.manifest.role == Role::Server);
+        if clients.is_empty() { drive::measure(&servers) } else { at_once(clients, clients::measure) }
+    })
+}
+
+/// Does something between the `prepare` and the `conclude` of all systems.
+fn between_hooks<T>(
+    places: &[Place<'_>],
+    act: impl FnOnce() -> Result<T, TrialError>,
+) -> Result<T, TrialError> {
+    match places {
+        [] => act(),
+        [first, others @ ..] => first.between_hooks(|| between_hooks(others, act)),
+    }
+}
+
+/// Does something with each of these at the same time. The first is done on this thread, and each other one on a thread of its
+/// own. The first failure is the result.
+pub(super) fn at_once<P: Send, T: Send>(
+    all: impl IntoIterator<Item = P>,
+    act: impl Fn(P) -> Result<T, TrialError> + Sync,
+) -> Result<Vec<T>, TrialError> {
+    let (mut all, act) = (all.into_iter(), &act);
+    let Some(first) = all.next() else { return Ok(Vec::new()) };
+    thread::scope(|scope| {
+        let others: Vec<_> = all.map(|other| scope.spawn(move || act(other))).collect();
+        let mut done = vec![act(first)];
+        done.extend(others.into_iter().map(|other| match other.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }));
+        done.into_iter().collect()
+    })
 }
 
 impl Place<'_> {
@@ -129,5 +173,24 @@ impl Place<'_> {
             self.manifest.answer.as_ref().map(|answer| answer.about.clone()).unwrap_or_default();
         measurement.system.version.clone_from(&self.version);
         measurement.generator.cores = self.exclusive(&self.placement.generator);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_at_once_keeps_its_order_and_needs_all() {
+        // Both wait for each other, so they run at the same time.
+        let meeting = std::sync::Barrier::new(2);
+        let done = at_once([1, 2], |number| {
+            meeting.wait();
+            Ok(10 * number)
+        });
+        assert!(matches!(done.as_deref(), Ok([10, 20])));
+        let one_fails = |number: i32| if number == 2 { Err(TrialError::Interrupted) } else { Ok(number) };
+        assert!(matches!(at_once([1, 2, 3], one_fails), Err(TrialError::Interrupted)));
+        assert!(matches!(at_once([], one_fails).as_deref(), Ok([])));
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
             format!("the server saw {seen} connections at once where the pool may have {cap}")
         }
         Evidence::Ports { connections, of } => {
-            format!("{connections} connections to one address of {of} ports")
+            format!("{connections} of {of} local ports are in use")
         }
         Evidence::Files { connections, of } => format!("{connections} connections of {of} open files"),
         Evidence::Stolen { share } => {

@@ -204,7 +204,7 @@ fn what_no_made_up_trial_shows_has_its_sentence_and_a_remedy() {
         ),
         (Evidence::Scatter { times: 1.25 }, "tenths of the window scatter by 1.2 times their mean"),
         (Evidence::Halves { change: 0.25 }, "the second half had 25 % more operations than the first"),
-        (Evidence::Ports { connections, of: 1000 }, "900 connections to one address of 1000 ports"),
+        (Evidence::Ports { connections, of: 1000 }, "900 of 1000 local ports are in use"),
         (Evidence::Throttled { times: 1 }, "the processor slowed itself down for heat 1 time"),
     ] {
         let Advice { message, remedy } = advice_on_trial(&seen);
