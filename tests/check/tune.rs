@@ -95,7 +95,9 @@ fn an_unfinished_search_says_how_far_it_is_and_goes_on_to_the_same_answer() {
         (store.header(first).expect("its plan"), store.observations(first).expect("all"));
     let second = store.begin(&header).expect("another run");
     let part = observations.len() - 3;
-    observations[..part].iter().for_each(|seen| store.append(second, seen).expect("saved"));
+    observations[..part]
+        .iter()
+        .for_each(|seen| store.append(second, std::slice::from_ref(seen)).expect("saved"));
     drop(store);
     for format in ["details", "markdown", "html", "json", "junit", "github"] {
         let report = lab.report(format);

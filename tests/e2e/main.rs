@@ -20,6 +20,7 @@ mod crashes;
 mod daemons;
 mod debian;
 mod doctor;
+mod duets;
 mod harm;
 mod homes;
 mod killed;

@@ -54,9 +54,10 @@ impl MadeUp<'_> {
                 trial: trial.clone(),
                 began_unix_s: 1_700_000_000.0 + f64::from(trial.index),
                 took_s: 1.5,
+                duet: None,
                 outcome: outcome(trial).unwrap_or_else(made_up),
             };
-            store.append(run, &observation).expect("it is kept");
+            store.append(run, &[observation]).expect("it is kept");
         }
         store.finish(run).expect("it ends");
         path

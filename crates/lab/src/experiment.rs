@@ -131,6 +131,8 @@ pub struct Experiment {
     pub base: Option<String>,
     /// The experiment that this one repeats with other builds of the same systems.
     pub repeats: Option<String>,
+    /// Whether each scenario is measured at the same time as the base's.
+    pub duet: bool,
     /// What is sent, if it is not what docs/contracts.md says.
     pub ask: Option<Ask>,
     /// The position of the figure in the file.
@@ -217,6 +219,7 @@ impl Experiment {
             objective: subject.objective.map(|slo| spanned(0, slo.to_string())),
             on_request: false,
             base: None,
+            duet: None,
             request: None,
             also: subject.also.into_iter().map(|figure| spanned(0, figure)).collect(),
             quick: form(),

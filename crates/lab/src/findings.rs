@@ -74,6 +74,7 @@ pub use tuned::{
 pub use warning::{APART, Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
 pub use withheld::{Warmth, Withheld};
 
+use crate::duet::Duets;
 use crate::figures::figure_of;
 use crate::observation::{Observation, Outcome, measurements};
 use crate::plan::{Plan, Planned, Setup};
@@ -101,6 +102,9 @@ pub struct ExperimentFindings {
     /// each system was built once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub builds: Option<usize>,
+    /// What became of its duets. None if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duets: Option<Duets>,
     /// The number of planned trials.
     pub trials_planned: u32,
     /// The number of trials with an observation, including failed ones.
@@ -317,6 +321,7 @@ impl<'a> Compared<'a> {
         ExperimentFindings {
             design: plan.design,
             builds: Some(repeated::builds(plan, &planned)).filter(|builds| *builds > 1),
+            duets: Duets::of(&observations),
             trials_planned,
             trials_done,
             noise_floor,

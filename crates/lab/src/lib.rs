@@ -13,6 +13,8 @@ pub mod compare;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod condition;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
+pub mod duet;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod experiment;
 mod figures;
 pub mod findings;

@@ -18,6 +18,7 @@ pub(crate) use timing::LONGEST_TRIAL_S;
 pub use timing::Timing;
 
 use crate::ask::Ask;
+use crate::duet::Duet;
 
 /// A system under a workload at one point of its knobs.
 // The work is resolved from the point when a scenario is made, so that no scenario has invalid knobs.
@@ -134,6 +135,10 @@ pub struct Trial {
     /// experiment, and not with each trial. A plan that is read gives it to its trials again.
     #[serde(skip)]
     pub ask: Option<Arc<Ask>>,
+    /// If it happens at the same time as another trial of the round, which is the next or the one before: the number of the two
+    /// among the duets of the round. None if it happens alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duet: Option<u32>,
     /// Whether this is the yardstick's second trial in the round. The difference between the two is noise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub twin: bool,
@@ -145,9 +150,28 @@ pub struct Trial {
 impl Trial {
     /// A trial that belongs to no plan.
     pub fn alone(scenario: Scenario, timing: Timing) -> Self {
-        Self { index: 0, round: 0, scenario, timing, objective: None, ask: None, twin: false, counted: false }
+        let (index, round, objective, ask, duet) = (0, 0, None, None, None);
+        Self { index, round, scenario, timing, objective, ask, duet, twin: false, counted: false }
+    }
+
+    /// A number that the trials have in common which are compared with each other: those of a round, or of a duet. That of a duet
+    /// is no other's of its experiment.
+    pub fn block(&self) -> u32 {
+        match self.duet {
+            None => self.round,
+            Some(duet) => self.round.saturating_mul(MOST_DUETS).saturating_add(duet),
+        }
+    }
+
+    /// Whether the two happen at the same time.
+    pub fn is_with(&self, other: &Self) -> bool {
+        let of = |trial: &Self| trial.duet.map(|duet| (trial.round, duet));
+        of(self).is_some() && of(self) == of(other) && self.scenario.experiment == other.scenario.experiment
     }
 }
+
+/// A round has fewer duets.
+pub(crate) const MOST_DUETS: u32 = 1024;
 
 /// How a trial ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -168,6 +192,9 @@ pub struct Observation {
     pub began_unix_s: f64,
     /// How long it took in seconds, including start, warm-up and stop.
     pub took_s: f64,
+    /// What became of the duet. None if the trial was executed alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duet: Option<Duet>,
     /// How it ended.
     pub outcome: Outcome,
 }

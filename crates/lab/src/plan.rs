@@ -132,7 +132,9 @@ fn with_start(trial: &Trial, start: f64) -> f64 {
         Some(_) => climb::estimate_s(trial.timing),
         None => trial.timing.measure_s,
     };
-    start + trial.timing.warmup_s + windows + counting
+    // Two that happen at the same time share it.
+    let sharing = if trial.duet.is_some() { 2.0 } else { 1.0 };
+    start + (trial.timing.warmup_s + windows) / sharing + counting
 }
 
 impl Planned {
@@ -344,6 +346,9 @@ fn push_round(
 ) {
     shuffle(&mut scenarios, rng);
     let mut order: Vec<(&Scenario, bool)> = scenarios.iter().map(|scenario| (*scenario, false)).collect();
+    if let Some(base) = planned.base.as_ref().filter(|_| planned.duet) {
+        return push_duets(trials, round, planned, &base.scenario, twin.is_some(), &scenarios, rng);
+    }
     if let Some(twin) = twin {
         let at = scenarios.iter().position(|scenario| *scenario == twin).unwrap_or(0);
         let after = match (at, scenarios.len()) {
@@ -354,11 +359,43 @@ fn push_round(
         order.insert((at + usize::from(after)).min(order.len()), (twin, true));
     }
     for (scenario, twin) in order {
-        let index = trials.len() as u32;
-        let (scenario, timing, counted) = (scenario.clone(), planned.timing, is_counted(planned, round));
-        let (objective, ask) = (planned.objective.clone(), planned.ask.clone());
-        trials.push(Trial { index, round, scenario, timing, objective, ask, twin, counted });
+        push(trials, round, planned, scenario, None, twin);
     }
+}
+
+/// Appends one round of duets: each scenario with the base, and the base with its twin. Of each two, either may start first.
+fn push_duets(
+    trials: &mut Vec<Trial>,
+    round: u32,
+    planned: &Planned,
+    base: &Scenario,
+    with_twin: bool,
+    scenarios: &[&Scenario],
+    rng: &mut SplitMix64,
+) {
+    for scenario in scenarios.iter().filter(|scenario| **scenario != base || with_twin) {
+        let number = planned.scenarios.iter().position(|known| known == *scenario).unwrap_or(0) as u32;
+        let mut two = [(base, false), (*scenario, *scenario == base)];
+        shuffle(&mut two, rng);
+        for (scenario, twin) in two {
+            push(trials, round, planned, scenario, Some(number), twin);
+        }
+    }
+}
+
+/// Appends a trial.
+fn push(
+    trials: &mut Vec<Trial>,
+    round: u32,
+    planned: &Planned,
+    scenario: &Scenario,
+    duet: Option<u32>,
+    twin: bool,
+) {
+    let index = trials.len() as u32;
+    let (scenario, timing, counted) = (scenario.clone(), planned.timing, is_counted(planned, round));
+    let (objective, ask) = (planned.objective.clone(), planned.ask.clone());
+    trials.push(Trial { index, round, scenario, timing, objective, ask, duet, twin, counted });
 }
 
 fn planned(
@@ -415,6 +452,7 @@ fn planned(
             .map(|m| (m.name.clone(), m.alike()))
             .filter(|(_, alike)| !alike.is_empty())
             .collect(),
+        duet: experiment.duet,
         from_file: experiment.is_from_file(),
     };
     let apply = apply(&scenarios, catalog);

@@ -41,6 +41,7 @@ pub use trial_error::TrialError;
 use load::Script;
 
 use crate::ask::Ask;
+use crate::duet::{self, Duet};
 use crate::observation::{Failure, Observation, Outcome, Scenario, Stage, Timing, Trial};
 use crate::plan::Plan;
 use crate::rounds;
@@ -89,6 +90,16 @@ pub trait Executor {
     /// # Errors
     /// [`Interrupted`]: the trial has no outcome.
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted>;
+
+    /// Executes trials at the same time, in this order if they must be done one after the other. Says what became of the duet, if
+    /// they are one. This executor has no time, so they are not.
+    ///
+    /// # Errors
+    /// [`Interrupted`]: none of the trials has an outcome.
+    fn execute_together(&mut self, trials: &[&Trial]) -> Result<(Vec<Outcome>, Option<Duet>), Interrupted> {
+        let outcomes = trials.iter().map(|trial| self.execute(trial)).collect::<Result<_, _>>()?;
+        Ok((outcomes, None))
+    }
 
     /// The machine that it needs and that stays away. Then it says [`Interrupted`] although the user did not interrupt.
     fn away(&self) -> Option<&Away> {
@@ -148,17 +159,20 @@ pub fn carry_out(
     let mut plan = store.header(run)?.plan;
     let mut pending = store.missing(run)?;
     loop {
-        for trial in pending.iter().filter_map(|index| plan.trials.get(*index as usize)) {
+        let mut seen = store.observations(run)?;
+        for group in duet::groups(pending.iter().filter_map(|index| plan.trials.get(*index as usize))) {
             if cancel.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            progress.begins(trial);
-            let Ok(observation) = observe(executor, trial) else { return Ok(false) };
-            store.append(run, &observation)?;
-            progress.ended(&observation);
+            group.iter().for_each(|trial| progress.begins(trial));
+            let together = group.len() > 1 && duet::holds(&seen);
+            let Ok(observations) = observe_group(executor, &group, together) else { return Ok(false) };
+            store.append(run, &observations)?;
+            observations.iter().for_each(|observation| progress.ended(observation));
+            seen.extend(observations);
         }
         let from = plan.trials.len();
-        if !rounds::extend(&mut plan, &store.observations(run)?) {
+        if !rounds::extend(&mut plan, &seen) {
             break;
         }
         store.replan(run, &plan)?;
@@ -177,7 +191,30 @@ fn possible(outcome: Outcome) -> Outcome {
     Outcome::Failed(Failure { stage: Stage::Counts, reason, output: String::new() })
 }
 
-/// Executes a trial and measures how long it takes.
+/// Executes the trials of a duet, at the same time if `together`, or a trial that is alone.
+///
+/// # Errors
+/// [`Interrupted`]: none of them has an observation.
+pub(crate) fn observe_group(
+    executor: &mut dyn Executor,
+    group: &[&Trial],
+    together: bool,
+) -> Result<Vec<Observation>, Interrupted> {
+    if !together {
+        return group.iter().map(|trial| observe(executor, trial)).collect();
+    }
+    let began_unix_s = executor.now_unix_s();
+    let (outcomes, duet) = executor.execute_together(group)?;
+    // What all of them took is the sum.
+    let took_s = (executor.now_unix_s() - began_unix_s).max(0.0) / group.len() as f64;
+    let observation = |(trial, outcome): (&&Trial, Outcome)| {
+        let (trial, duet, outcome) = ((*trial).clone(), duet.clone(), possible(outcome));
+        Observation { trial, began_unix_s, took_s, duet, outcome }
+    };
+    Ok(group.iter().zip(outcomes).map(observation).collect())
+}
+
+/// Executes a trial alone, and measures how long it takes.
 ///
 /// # Errors
 /// [`Interrupted`]: the trial has no observation.
@@ -185,5 +222,5 @@ pub fn observe(executor: &mut dyn Executor, trial: &Trial) -> Result<Observation
     let began_unix_s = executor.now_unix_s();
     let outcome = possible(executor.execute(trial)?);
     let took_s = (executor.now_unix_s() - began_unix_s).max(0.0);
-    Ok(Observation { trial: trial.clone(), began_unix_s, took_s, outcome })
+    Ok(Observation { trial: trial.clone(), began_unix_s, took_s, duet: None, outcome })
 }

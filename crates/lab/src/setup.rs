@@ -37,6 +37,9 @@ pub struct Setup {
     /// The scenario that all are set beside. None if that is the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
+    /// Whether each scenario is measured at the same time as the base's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub duet: bool,
     /// Whether it was read from a file, whose timing `narrows run` takes. False if `try` or `tune` made it, and in older runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_file: bool,

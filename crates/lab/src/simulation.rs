@@ -9,6 +9,7 @@
 mod advice;
 mod between;
 mod document;
+mod duet;
 mod estimators;
 mod few;
 mod gate;
@@ -33,7 +34,7 @@ use crate::findings::{Comparison, compare_scenarios, findings};
 use crate::observation::{Observation, Scenario, Timing, Trial};
 use crate::plan::{Base, Plan, Planned, Setup};
 use crate::rounds;
-use crate::session::{Fake, Rule, observe};
+use crate::session::{Fake, Rule, observe, observe_group};
 
 /// A plan for the reference and a system with one knob. The knob takes `values` values, and the first is the default.
 pub(crate) fn plan(values: i64, rounds: Rounds, seed: u64) -> Plan {
@@ -87,6 +88,7 @@ pub(crate) fn setup(axes: Vec<Axis>) -> Setup {
         ask: None,
         defaults: Default::default(),
         alike: Default::default(),
+        duet: false,
         from_file: false,
     }
 }
@@ -134,7 +136,12 @@ fn fast_reference() -> Rule {
 
 /// Carries out the trials of a plan.
 pub(crate) fn observed(plan: &Plan, mut fake: Fake) -> Vec<Observation> {
-    plan.trials.iter().map(|trial| observe(&mut fake, trial).unwrap()).collect()
+    let mut seen = Vec::new();
+    for group in crate::duet::groups(&plan.trials) {
+        let together = group.len() > 1 && crate::duet::holds(&seen);
+        seen.extend(observe_group(&mut fake, &group, together).unwrap());
+    }
+    seen
 }
 
 /// Carries out a plan, as a run that can be compared with others.

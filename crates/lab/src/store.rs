@@ -313,20 +313,25 @@ impl Store {
         Ok(change.commit()?)
     }
 
-    /// Stores an observation. When this returns, the observation survives a crash of this process.
+    /// Stores the observations of trials that happened together: all of them or none. When this returns, they survive a crash of
+    /// this process.
     ///
     /// # Errors
-    /// The trial already has an observation. Otherwise see [`Store::begin`].
-    pub fn append(&self, run: RunId, observation: &Observation) -> Result<(), StoreError> {
+    /// A trial already has an observation. Otherwise see [`Store::begin`].
+    pub fn append(&self, run: RunId, observations: &[Observation]) -> Result<(), StoreError> {
         self.with(|| {
-            let json = serde_json::to_string(observation)?;
-            let trial = observation.trial.index;
-            let sum = rows::sum_of_observation(run, trial, &json)?;
-            let sql = "INSERT INTO observations (run, trial, observation, sum) VALUES (?, ?, ?, ?)";
-            match self.connection.execute(sql, params![run, trial, json, sum]) {
-                Err(e) if error::is_constraint(&e) => Err(StoreError::Conflict { run, trial }),
-                other => Ok(other.map(|_| ())?),
+            let all = self.connection.unchecked_transaction()?;
+            for observation in observations {
+                let json = serde_json::to_string(observation)?;
+                let trial = observation.trial.index;
+                let sum = rows::sum_of_observation(run, trial, &json)?;
+                let sql = "INSERT INTO observations (run, trial, observation, sum) VALUES (?, ?, ?, ?)";
+                match self.connection.execute(sql, params![run, trial, json, sum]) {
+                    Err(e) if error::is_constraint(&e) => return Err(StoreError::Conflict { run, trial }),
+                    other => _ = other?,
+                }
             }
+            Ok(all.commit()?)
         })
     }
 

@@ -117,7 +117,9 @@ pub(crate) struct Driver<'a, P: Protocol> {
     begun: u64,
     /// Open exchanges.
     open: u64,
+    /// What the thread had used, and how long it had waited for a core, when the window opened.
     cpu: Duration,
+    waited: Duration,
     /// When the next sweep is due.
     sweep_at: Time,
     window: bool,
@@ -243,7 +245,8 @@ impl<'a, P: Protocol> Driver<'a, P> {
             now,
             begun: 0,
             open: 0,
-            cpu: reactor::thread_cpu(),
+            cpu: Duration::ZERO,
+            waited: Duration::ZERO,
             sweep_at: now,
             window: false,
             tenth: 0,

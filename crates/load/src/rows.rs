@@ -86,6 +86,8 @@ macro_rules! rows {
                 saved as handshakes: Option<Handshakes>, printed as handshakes: Handshakes;
             "CPU time of the generator's threads in the window."
             cpu: Duration [sum, Both];
+            "Time in which the generator's threads could run and waited for a core, in the window. Zero if the kernel does not say."
+            waited: Duration [sum, Both];
             "The CPU time of the busiest core as a share of the window. Without pinned threads, that of the busiest thread."
             busiest: f64 [max, Both];
             "The reactor's backend: `io_uring` or `epoll`."

@@ -103,6 +103,7 @@ macro_rules! measurement {
                     mean_error_us: if failures > 0 { failing_us / failures as f64 } else { 0.0 },
                     generator: GeneratorUse {
                         cpu_s: tally.cpu.as_secs_f64(),
+                        waited_s: tally.waited.as_secs_f64(),
                         busiest_core: tally.busiest,
                         cores: Vec::new(),
                         backend: tally.backend.clone().into_owned(),

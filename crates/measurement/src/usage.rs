@@ -55,6 +55,10 @@ table! {
     pub struct GeneratorUse {
         /// CPU seconds of the generator's threads.
         pub cpu_s: f64,
+        /// Seconds in which its threads could run and waited for a core, added up. Zero if the kernel does not say, and in runs of
+        /// earlier versions.
+        #[serde(default)]
+        pub waited_s: f64,
         /// The share of the window in which its busiest core worked, 0 to 1.
         pub busiest_core: f64,
         /// The cores that it was pinned to. Empty if it was not pinned.

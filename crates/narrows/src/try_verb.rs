@@ -80,6 +80,10 @@ pub struct Args {
     /// The seed that shuffles the order of trials; by default a new one, which is saved with the run
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    /// Measure each arm at the same time as the base, on the same cores, so that other work on the machine disturbs both alike. Rates
+    /// are those of shared cores, and the ratio is the one under mutual contention
+    #[arg(long, conflicts_with_all = ["unequal", "slo"])]
+    duet: bool,
     /// Measure arms whose answers differ, without comparing them
     #[arg(long)]
     unequal: bool,

@@ -26,7 +26,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub use payload::{Payload, SharedBytes};
 pub use slots::Conn;
 pub use socket::{Address, Ends, listener, stop_listening, unused};
-pub use thread::{exact_timers, open_files, pin, thread_cpu};
+pub use thread::{exact_timers, open_files, pin, thread_cpu, thread_waited};
 pub use time::Time;
 
 use epoll::Epoll;

@@ -11,8 +11,8 @@ use crate::number::several;
 use crate::text::{BOLD, DIM, GREEN, Page, RED, YELLOW};
 use crate::words::tuned::{self, Progress};
 use crate::words::{
-    Advice, Asked, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, first_line,
-    fixed, generators_in_a_line, headlines, left_out, noise, per_connection, second,
+    Advice, Asked, Caption, Captioned, advice, answer, answer_and_reason, beside_in_a_line, duets,
+    first_line, fixed, generators_in_a_line, headlines, left_out, noise, per_connection, second,
 };
 
 /// The most rows and columns of characters of a table on one screen.
@@ -36,6 +36,9 @@ pub fn answers(findings: &Findings, width: usize, colour: bool) -> String {
         page.paragraph(&mut out, BOLD, "", &e.name);
         page.paragraph(&mut out, style(e), "  ", &answer(e));
         second(e).iter().for_each(|sentence| page.paragraph(&mut out, "", "  ", sentence));
+        if let Some(sentence) = duets(e) {
+            page.paragraph(&mut out, "", "  ", &sentence);
+        }
         // The figures of an experiment share its trials.
         if findings.experiments.get(index + 1).is_none_or(|next| next.name != e.name) {
             memory(&page, &mut out, e);
@@ -143,6 +146,9 @@ fn compared(page: &Page, out: &mut String, e: &ExperimentFindings, answered: boo
     }
     if let Some(reason) = reason.filter(|_| answered) {
         page.paragraph(out, "", "  ", &format!("why: {reason}"));
+    }
+    if let Some(sentence) = duets(e) {
+        page.paragraph(out, "", "  ", &sentence);
     }
     memory(page, out, e);
     if let Some(noise) = noise(e) {

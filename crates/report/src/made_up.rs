@@ -62,6 +62,7 @@ fn setup(workload: Workload, knobs: &[(&str, &[i64])]) -> Setup {
         ask: None,
         defaults: Default::default(),
         alike: Default::default(),
+        duet: false,
         from_file: false,
     }
 }
@@ -100,7 +101,7 @@ fn fake(rules: &[Rule]) -> Fake {
 
 fn observe(fake: &mut Fake, trial: &Trial) -> Observation {
     let outcome = fake.execute(trial).expect("it pretends");
-    Observation { trial: trial.clone(), began_unix_s: 0.0, took_s: 1.0, outcome }
+    Observation { trial: trial.clone(), began_unix_s: 0.0, took_s: 1.0, duet: None, outcome }
 }
 
 /// A search for the best setting of the server `a`.

@@ -113,6 +113,7 @@ fn fixed() -> Findings {
         ask: None,
         defaults: Default::default(),
         alike: Default::default(),
+        duet: false,
         from_file: false,
     };
     let e = ExperimentFindings {
@@ -124,6 +125,7 @@ fn fixed() -> Findings {
         comparisons: Vec::new(),
         effects: Vec::new(),
         outliers: Vec::new(),
+        duets: None,
         trials_planned: 9,
         trials_done: 9,
         claims: vec![depends("buffer", "length"), depends("length", "buffer")],

@@ -104,6 +104,8 @@ fn experiment(all: &mut Vec<Difference>, a: &ExperimentFindings, b: &ExperimentF
     }
     let base = |e: &ExperimentFindings| e.base.as_ref().map_or("-".to_owned(), |base| base.command.clone());
     add("base".to_owned(), base(a), base(b), true);
+    let duets = |e: &ExperimentFindings| e.duets.as_ref().is_some_and(|duets| duets.count).to_string();
+    add("duets".to_owned(), duets(a), duets(b), true);
     add("form".to_owned(), form(a), form(b), false);
     for (system, version) in &a.versions {
         if let Some(other) = b.versions.get(system) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 
 use serde::de::{self, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -32,6 +33,7 @@ pub(super) struct ExperimentFile {
     #[serde(default)]
     pub(super) on_request: bool,
     pub(super) base: Option<Spanned<String>>,
+    pub(super) duet: Option<Spanned<bool>>,
     pub(super) request: Option<Spanned<Ask>>,
     #[serde(default)]
     pub(super) also: Vec<Spanned<Figure>>,
@@ -47,22 +49,7 @@ impl ExperimentFile {
         let figure = self.workload_figure(source, &self.figure)?;
         let also = self.further_figures(source, figure)?;
         let objective = rate::objective(source, &self)?;
-        let named = |name: &String| self.systems.iter().any(|system| system.get_ref() == name);
-        if let Some(base) = self.base.as_ref().filter(|base| !named(base.get_ref())) {
-            let message = format!("the base `{}` is not among the systems", base.get_ref());
-            return Err(source.error(base.span(), message, "name one of `systems`"));
-        }
-        if self.request.is_some() && (self.workload != Workload::Requests || self.base.is_none()) {
-            let help = "use the workload `requests`, and name one of the systems as `base`";
-            return Err(source.error(
-                self.base.as_ref().unwrap_or(&self.name).span(),
-                "a request of its own, which the reference does not answer",
-                help,
-            ));
-        }
-        if let Some(request) = &self.request {
-            check_request(source, request)?;
-        }
+        self.check_base(source)?;
         let asks = self.asks.as_ref();
         if let Some(asks) = asks.filter(|asks| *asks.get_ref() == Asks::Systems && self.systems.len() < 2) {
             let help = "name two or more in `systems`, or ask about a knob";
@@ -95,6 +82,7 @@ impl ExperimentFile {
             on_request: self.on_request,
             base: self.base.map(Spanned::into_inner),
             repeats: None,
+            duet: self.duet.is_some_and(Spanned::into_inner),
             ask: self.request.map(Spanned::into_inner),
             figure: self.figure.span(),
             asks: asks.map_or(0..0, Spanned::span),
@@ -106,6 +94,48 @@ impl ExperimentFile {
 }
 
 impl ExperimentFile {
+    /// Checks what all are set beside, and what only works beside that.
+    fn check_base(&self, source: &Source) -> Result<(), InputError> {
+        let named = |name: &String| self.systems.iter().any(|system| system.get_ref() == name);
+        if let Some(base) = self.base.as_ref().filter(|base| !named(base.get_ref())) {
+            let message = format!("the base `{}` is not among the systems", base.get_ref());
+            return Err(source.error(base.span(), message, "name one of `systems`"));
+        }
+        if self.request.is_some() && (self.workload != Workload::Requests || self.base.is_none()) {
+            let help = "use the workload `requests`, and name one of the systems as `base`";
+            return Err(source.error(
+                self.base.as_ref().unwrap_or(&self.name).span(),
+                "a request of its own, which the reference does not answer",
+                help,
+            ));
+        }
+        if let Some(request) = &self.request {
+            check_request(source, request)?;
+        }
+        if let Some(duet) = self.duet.as_ref().filter(|duet| *duet.get_ref()) {
+            self.check_duet(source, duet.span())?;
+        }
+        Ok(())
+    }
+
+    /// Checks that its trials can happen two at the same time.
+    fn check_duet(&self, source: &Source, at: Range<usize>) -> Result<(), InputError> {
+        let (message, help) = match () {
+            () if self.workload != Workload::Requests => (
+                "a window of other workloads than `requests` ends with its last operation, so two windows are not one",
+                "leave `duet` out",
+            ),
+            () if self.base.is_none() => {
+                ("a duet is of a system and the base", "name one of the systems as `base`")
+            }
+            () if self.objective.is_some() => {
+                ("a trial that searches the highest rate has many windows", "leave `duet` or `objective` out")
+            }
+            () => return Ok(()),
+        };
+        Err(source.error(at, message, help))
+    }
+
     /// The figures besides this one. Each may be named once.
     fn further_figures(&self, source: &Source, figure: Figure) -> Result<Vec<Figure>, InputError> {
         let also = self.also.iter().map(|figure| self.workload_figure(source, figure));

@@ -88,6 +88,12 @@ pub(super) fn asked(planned: &Planned) -> Vec<Asked> {
         expected: 0.0,
         threshold,
     }));
+    if planned.duet {
+        // Others were not measured at the same time.
+        let is_base =
+            |at: usize| planned.scenarios.get(at).is_some_and(|scenario| planned.is_yardstick(scenario));
+        all.retain(|asked| is_base(asked.scenario) || is_base(asked.against));
+    }
     all
 }
 

@@ -16,6 +16,7 @@ use super::ceiling;
 use super::effort::Effort;
 use super::level;
 use super::per_connection::PerConnection;
+use crate::duet;
 use crate::experiment::Figure;
 use crate::figures::{figure_of, resolution};
 use crate::observation::{Observation, Outcome, Scenario};
@@ -217,13 +218,15 @@ pub(super) fn estimates(
     design: Design,
     observations: &[&Observation],
 ) -> (Vec<Estimate>, Rows) {
+    let counted = duet::counted(observations);
+    let observations = &counted;
     let mut measured: BTreeMap<&Scenario, ByRound> = BTreeMap::new();
     let mut failed: BTreeMap<&Scenario, u32> = BTreeMap::new();
     for observation in observations.iter().filter(|observation| !observation.trial.twin) {
         let trial = &observation.trial;
         match &observation.outcome {
             Outcome::Measured(m) => {
-                measured.entry(&trial.scenario).or_default().insert(trial.round, m);
+                measured.entry(&trial.scenario).or_default().insert(trial.block(), m);
             }
             Outcome::Failed(_) => *failed.entry(&trial.scenario).or_default() += 1,
         }
@@ -248,10 +251,10 @@ pub(super) fn estimates(
 
 /// The figure of the twin in each round.
 pub(super) fn twin(planned: &Planned, observations: &[&Observation]) -> BTreeMap<u32, f64> {
-    let twins = observations.iter().filter(|observation| observation.trial.twin);
+    let twins = duet::counted(observations).into_iter().filter(|observation| observation.trial.twin);
     let unit = &planned.workload.about().unit;
     let figures = twins.filter_map(|observation| match &observation.outcome {
-        Outcome::Measured(m) => Some((observation.trial.round, figure_of(planned.figure, unit, m)?)),
+        Outcome::Measured(m) => Some((observation.trial.block(), figure_of(planned.figure, unit, m)?)),
         Outcome::Failed(_) => None,
     });
     figures.collect()

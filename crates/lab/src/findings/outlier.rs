@@ -7,6 +7,7 @@ use stats::median;
 
 use super::{Estimate, estimate};
 use crate::experiment::Figure;
+use crate::observation::MOST_DUETS;
 use crate::observation::{Observation, Outcome, Scenario};
 use crate::plan::Planned;
 
@@ -51,7 +52,7 @@ fn scenario_outliers(
     marked
         .map(|((round, log), _)| Outlier {
             scenario: planned.label(scenario),
-            round: round + 1,
+            round: if planned.duet { round / MOST_DUETS } else { *round } + 1,
             ratio: planned.figure.advantage(log.exp(), middle.exp()),
             because: reasons(planned.figure, e, *round, observations),
         })
@@ -63,7 +64,7 @@ fn reasons(figure: Figure, e: &Estimate, round: u32, observations: &[&Observatio
     let scenario = &e.scenario;
     let observation = observations
         .iter()
-        .find(|o| o.trial.scenario == *scenario && o.trial.round == round && !o.trial.twin);
+        .find(|o| o.trial.scenario == *scenario && o.trial.block() == round && !o.trial.twin);
     let Some(Outcome::Measured(m)) = observation.map(|o| &o.outcome) else { return Vec::new() };
     let doubts = estimate::doubts_of(figure, scenario, m).into_iter();
     doubts.filter(|seen| !e.doubts.contains_key(&seen.doubt())).collect()

@@ -74,6 +74,7 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         ask: None,
         defaults: BTreeMap::new(),
         alike: BTreeMap::new(),
+        duet: false,
         from_file: false,
     };
     let planned = Planned { setup, scenarios: scenarios.clone(), apply: BTreeMap::new(), search: None };
@@ -109,8 +110,13 @@ pub(super) fn measurement(n: u64, us: f64) -> Measurement {
 }
 
 pub(super) fn observe(plan: &Plan, outcome: impl Fn(&Trial) -> Outcome) -> Vec<Observation> {
-    let observation =
-        |t: &Trial| Observation { trial: t.clone(), began_unix_s: 0.0, took_s: 0.0, outcome: outcome(t) };
+    let observation = |t: &Trial| Observation {
+        trial: t.clone(),
+        began_unix_s: 0.0,
+        took_s: 0.0,
+        duet: None,
+        outcome: outcome(t),
+    };
     plan.trials.iter().map(observation).collect()
 }
 

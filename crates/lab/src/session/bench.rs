@@ -19,6 +19,7 @@ use systems::{Catalog, Launch, Listening, Manifest, Point, Role, Scratch, System
 use tls::{Dialing, KeyKind};
 
 use crate::ask::Ask;
+use crate::duet::{Duet, Refusal};
 use crate::observation::{Failure, Outcome, Scenario, Stage, Timing, Trial};
 use crate::plan::Plan;
 use crate::session::certificates::{self, Certificates};
@@ -388,6 +389,37 @@ impl Executor for Bench {
         trace::say(|| begins(trial));
         let end = self.with_places(&[trial], place::measure).map(|mut measured| measured.pop());
         trace::say(|| ended(&end));
+        self.outcome(end)
+    }
+
+    fn execute_together(&mut self, trials: &[&Trial]) -> Result<(Vec<Outcome>, Option<Duet>), Interrupted> {
+        trials.iter().for_each(|trial| trace::say(|| begins(trial)));
+        let refusal = match self.with_places(trials, place::measure) {
+            Ok(measured) => {
+                let open = trials.iter().any(|trial| trial.scenario.work().is_open_loop());
+                let refusal = match &measured[..] {
+                    [one, other] => Refusal::of(one, other, open),
+                    _ => None,
+                };
+                match refusal {
+                    None => {
+                        let outcomes = measured.into_iter().map(|m| Outcome::Measured(Box::new(m)));
+                        return Ok((outcomes.collect(), Some(Duet::Held)));
+                    }
+                    Some(refusal) => refusal,
+                }
+            }
+            Err(TrialError::Failed(_)) if !self.cancelled() => Refusal::Failed,
+            Err(_) => return Err(Interrupted),
+        };
+        trace::say(|| format!("--- no duet, so once more one after the other: {refusal:?}"));
+        let outcomes = trials.iter().map(|trial| self.execute(trial)).collect::<Result<_, _>>()?;
+        Ok((outcomes, Some(Duet::Refused(refusal))))
+    }
+}
+
+impl Bench {
+    fn outcome(&self, end: Result<Option<Measurement>, TrialError>) -> Result<Outcome, Interrupted> {
         match end {
             // A complete measurement is kept, even if the user interrupted after it.
             Ok(Some(measurement)) => Ok(Outcome::Measured(Box::new(measurement))),

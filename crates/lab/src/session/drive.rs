@@ -1,10 +1,12 @@
 //! A trial in which Narrows drives a server. Calls the driver's side and the system's side in turn.
 
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
-use load::{Moment, Tally};
+use load::{Moment, Rendezvous, Tally};
 use measurement::{KernelCounts, Measurement, TracedCounts};
+use reactor::Time;
 use systems::Listening;
 use systems::machine;
 use systems::process::Running;
@@ -22,7 +24,11 @@ use crate::session::window::Window;
 /// counts the kernel's work if the plan asks for that, and stops them.
 pub(super) fn measure(places: &[&Place<'_>]) -> Result<Vec<Measurement>, TrialError> {
     let mut served = places.iter().map(|place| Served::start(place)).collect::<Result<Vec<_>, _>>()?;
-    let mut measured = at_once(&mut served, |served| served.drive())?;
+    let meeting = (places.len() > 1).then(Rendezvous::default);
+    for served in &mut served {
+        served.driver.meeting = meeting.clone();
+    }
+    let mut measured = together(meeting.as_ref(), places, || at_once(&mut served, |served| served.drive()))?;
     // One after the other, because counting costs time.
     for (served, (orders, measured)) in served.iter().zip(&mut measured) {
         let counts = served.place.trial.counted;
@@ -33,6 +39,29 @@ pub(super) fn measure(places: &[&Place<'_>]) -> Result<Vec<Measurement>, TrialEr
     }
     Ok(measured.into_iter().map(|(_, measured)| measured).collect())
 }
+
+/// Does something on other threads, and meanwhile opens the windows of its generators at the same instant.
+fn together<T: Send>(
+    meeting: Option<&Rendezvous>,
+    places: &[&Place<'_>],
+    act: impl FnOnce() -> Result<T, TrialError> + Send,
+) -> Result<T, TrialError> {
+    let Some(meeting) = meeting else { return act() };
+    // A generator has a thread on each of its cores.
+    let threads = places.iter().map(|place| place.placement.generator.len()).sum();
+    thread::scope(|scope| {
+        let acting = scope.spawn(act);
+        while meeting.ready() < threads && !acting.is_finished() {
+            thread::sleep(MEETING);
+        }
+        // If one has failed, the other need not wait.
+        meeting.open_at(Time::now() + MEETING);
+        acting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// How often it is looked whether all generators are ready, and how long before their windows open they know when.
+const MEETING: Duration = Duration::from_millis(2);
 
 /// A server that was started and does equal work.
 struct Served<'a> {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use load::target::{Body, Expect, FrameStream, Http, Traffic};
-use load::{ArrivalSchedule, Arrivals, Ending, Gaps, Job, Script, Stop, Tally, Target};
+use load::{ArrivalSchedule, Arrivals, Ending, Gaps, Job, Rendezvous, Script, Stop, Tally, Target};
 use measurement::Measurement;
 use reactor::Address;
 use systems::contact::Access;
@@ -45,6 +45,8 @@ pub(super) struct Orders {
 pub(super) struct Driver<'a> {
     pub generator: &'a dyn Generator,
     pub cancel: &'a AtomicBool,
+    /// Where it meets another driver before both windows open.
+    pub meeting: Option<Rendezvous>,
 }
 
 /// The longest body of a request that surely ends inside a window.
@@ -64,7 +66,7 @@ impl Driver<'_> {
         orders: &Orders,
         watch: &load::Watch<'_>,
     ) -> Result<(Measurement, Driven), TrialError> {
-        let job = self.job(orders)?;
+        let job = Job { rendezvous: self.meeting.clone(), ..self.job(orders)? };
         let driven = self.generator.drive(&job, self.cancel, watch)?;
         let mut measured = Measurement::from_tally(&driven.tally);
         measured.concurrency = (job.connections * job.pipeline) as u64;

@@ -5,6 +5,7 @@
 //! seed = 7                               # of the noise
 //! figure = 1000.0                        # of every system, in the experiment's unit
 //! noise = { spread = 0.02, tails = 3 }   # see stats::Noise
+//! duet = 0.1                             # the share of a trial's noise that its partner in a duet has not; without it, there are none
 //!
 //! [environment]                          # saved as the machine's description
 //! kernel = "6.1"
@@ -16,6 +17,7 @@
 //! better = 0.5                           # how many times better the figure is
 //! noisier = 3.0                          # how many times the noise
 //! versions = "2.8.0"                     # the version that the system reports
+//! refuse = { idle = { share = 0.5 } }    # a duet with it is refused
 //! errors = { reset = 20 }                # failed operations by class
 //! fail = { stage = "start", reason = "it ended", output = "" }
 //! measured = { stolen_s = 0.2, generator = { busiest_core = 0.99 } }   # replaces raw figures, by their names in the store
@@ -28,6 +30,7 @@ use serde::Deserialize;
 use stats::{Disturbances, Noise};
 use systems::{InputError, Point, Source, input};
 
+use crate::duet::{Duet, Refusal};
 use crate::experiment::Figure;
 use crate::observation::{Failure, Outcome, Scenario, Trial};
 use crate::plan::{Plan, estimate_s};
@@ -43,6 +46,7 @@ struct FakeFile {
     seed: u64,
     figure: Option<f64>,
     noise: Noise,
+    duet: Option<f64>,
     environment: toml::Table,
     rule: Vec<Rule>,
 }
@@ -63,6 +67,8 @@ pub struct Rule {
     pub noisier: Option<f64>,
     /// The version that the system reports.
     pub versions: Option<String>,
+    /// Why a duet of the trial is refused.
+    pub refuse: Option<Refusal>,
     /// Failed operations by class.
     pub errors: BTreeMap<String, u64>,
     /// Why the trial fails.
@@ -88,6 +94,8 @@ pub struct Fake {
     rules: Vec<Rule>,
     environment: serde_json::Value,
     disturbances: Disturbances,
+    /// The share of a trial's noise that its partner in a duet has not. None if trials are always alone.
+    duet: Option<f64>,
     /// The number of trials for which noise was drawn.
     drawn: u32,
     now_unix_s: f64,
@@ -102,6 +110,7 @@ impl Fake {
             rules,
             environment: serde_json::json!({}),
             disturbances: Disturbances::new(noise, seed),
+            duet: None,
             drawn: 0,
             now_unix_s: 1_700_000_000.0,
         }
@@ -115,7 +124,46 @@ impl Fake {
         let file: FakeFile = input::parse(source)?;
         let mut fake = Self::new(file.figure.unwrap_or(1000.0), file.rule, file.noise, file.seed);
         fake.environment = serde_json::json!(file.environment);
+        fake.duet = file.duet;
         Ok(fake)
+    }
+
+    /// Lets trials happen at the same time. Each then has a noise of its own, which is so much less than what both share.
+    pub fn with_duets(self, own: f64) -> Self {
+        Self { duet: Some(own), ..self }
+    }
+
+    /// The logarithm of how much slower the trial's noise makes it. It depends only on its index in the plan, not on failed trials or
+    /// on where a run was resumed.
+    fn noise_of(&mut self, trial: &Trial) -> f64 {
+        let mut slower = 0.0;
+        while self.drawn <= trial.index {
+            slower = self.disturbances.next_log();
+            self.drawn += 1;
+        }
+        slower
+    }
+
+    fn rules_of(&self, trial: &Trial) -> Vec<&Rule> {
+        self.rules.iter().filter(|rule| rule.applies(trial)).collect()
+    }
+
+    /// The outcome of a trial with this noise.
+    fn pretend(&self, trial: &Trial, slower: f64) -> Outcome {
+        let rules = self.rules_of(trial);
+        let slower = (slower * rules.iter().filter_map(|rule| rule.noisier).product::<f64>()).exp();
+        if let Some(failure) = rules.iter().find_map(|rule| rule.fail.as_ref()) {
+            return Outcome::Failed(failure.clone());
+        }
+        let better: f64 = rules.iter().filter_map(|rule| rule.better).product();
+        let kind = self.figures.get(&trial.scenario.experiment).copied().unwrap_or(Figure::RequestsPerS);
+        let figure =
+            if kind.more_is_better() { self.figure * better / slower } else { self.figure / better * slower };
+        let mut m = measurement(trial, kind, figure);
+        for rule in rules {
+            apply(rule, &mut m);
+        }
+        Outcome::Measured(Box::new(m))
     }
 
     /// Replaces all rules by one.
@@ -143,26 +191,24 @@ impl Executor for Fake {
 
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {
         self.now_unix_s += estimate_s(trial);
-        // A trial's noise depends only on its index in the plan, not on failed trials or on where a run was resumed.
-        let mut slower = 0.0;
-        while self.drawn <= trial.index {
-            slower = self.disturbances.next_log();
-            self.drawn += 1;
-        }
-        let rules: Vec<&Rule> = self.rules.iter().filter(|rule| rule.applies(trial)).collect();
-        let slower = (slower * rules.iter().filter_map(|rule| rule.noisier).product::<f64>()).exp();
-        if let Some(failure) = rules.iter().find_map(|rule| rule.fail.as_ref()) {
-            return Ok(Outcome::Failed(failure.clone()));
-        }
-        let better: f64 = rules.iter().filter_map(|rule| rule.better).product();
-        let kind = self.figures.get(&trial.scenario.experiment).copied().unwrap_or(Figure::RequestsPerS);
-        let figure =
-            if kind.more_is_better() { self.figure * better / slower } else { self.figure / better * slower };
-        let mut m = measurement(trial, kind, figure);
-        for rule in rules {
-            apply(rule, &mut m);
-        }
-        Ok(Outcome::Measured(Box::new(m)))
+        let slower = self.noise_of(trial);
+        Ok(self.pretend(trial, slower))
+    }
+
+    fn execute_together(&mut self, trials: &[&Trial]) -> Result<(Vec<Outcome>, Option<Duet>), Interrupted> {
+        let refused = trials.iter().flat_map(|trial| self.rules_of(trial)).find_map(|rule| rule.refuse);
+        let Some(own) = self.duet.filter(|_| refused.is_none()) else {
+            let outcomes = trials.iter().map(|trial| self.execute(trial)).collect::<Result<_, _>>()?;
+            return Ok((outcomes, refused.map(Duet::Refused)));
+        };
+        let mut shared = None;
+        let outcome = |trial: &&Trial| {
+            self.now_unix_s += estimate_s(trial);
+            let noise = self.noise_of(trial);
+            let shared = *shared.get_or_insert(noise);
+            self.pretend(trial, shared + own * (noise - shared))
+        };
+        Ok((trials.iter().map(outcome).collect(), Some(Duet::Held)))
     }
 
     fn now_unix_s(&self) -> f64 {

@@ -109,7 +109,7 @@ impl Place<'_> {
 
     /// The driver of a server.
     pub(super) fn driver(&self) -> Driver<'_> {
-        Driver { generator: self.generator, cancel: self.cancel }
+        Driver { generator: self.generator, cancel: self.cancel, meeting: None }
     }
 
     /// The driver's orders for a server that listens there.

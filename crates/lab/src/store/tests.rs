@@ -37,6 +37,7 @@ fn header(trials: u32) -> RunHeader {
         ask: None,
         defaults: Default::default(),
         alike: Default::default(),
+        duet: false,
         from_file: false,
     };
     let planned = Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None };
@@ -59,6 +60,7 @@ fn observation(header: &RunHeader, trial: usize) -> Observation {
         trial: header.plan.trials[trial].clone(),
         began_unix_s: 2.5,
         took_s: 1.5,
+        duet: None,
         outcome: Outcome::Failed(failure),
     }
 }
@@ -70,14 +72,14 @@ fn headers_and_observations_are_read_as_they_were_written() {
     let header = header(3);
     let run = Store::open(&path).unwrap().begin(&header).unwrap();
     let store = Store::open(&path).unwrap();
-    store.append(run, &observation(&header, 2)).unwrap();
-    store.append(run, &observation(&header, 0)).unwrap();
+    store.append(run, &[observation(&header, 2)]).unwrap();
+    store.append(run, &[observation(&header, 0)]).unwrap();
     assert_eq!(store.header(run).unwrap(), header);
     assert_eq!(store.observations(run).unwrap(), [observation(&header, 0), observation(&header, 2)]);
     assert_eq!(store.missing(run).unwrap(), [1]);
     let summary = &store.runs().unwrap()[0];
     assert_eq!((summary.done, summary.planned, summary.finished), (2, 3, false));
-    store.append(run, &observation(&header, 1)).unwrap();
+    store.append(run, &[observation(&header, 1)]).unwrap();
     store.finish(run).unwrap();
     assert!(store.missing(run).unwrap().is_empty() && store.runs().unwrap()[0].finished);
 }
@@ -93,7 +95,7 @@ fn every_digit_of_a_time_survives() {
     for trial in 0..500 {
         let took_s = (trial as f64 + 1.0).ln();
         let seen = Observation { began_unix_s: at(trial), took_s, ..observation(&header, trial) };
-        store.append(run, &seen).unwrap();
+        store.append(run, &[seen]).unwrap();
     }
     for (trial, seen) in store.observations(run).unwrap().iter().enumerate() {
         assert_eq!((seen.began_unix_s, seen.took_s), (at(trial), (trial as f64 + 1.0).ln()), "{trial}");
@@ -125,7 +127,7 @@ fn a_damaged_count_that_cannot_be_added_to_others_is_an_error() {
     let header = header(1);
     let run = store.begin(&header).unwrap();
     let measured = Outcome::Measured(Box::default());
-    store.append(run, &Observation { outcome: measured, ..observation(&header, 0) }).unwrap();
+    store.append(run, &[Observation { outcome: measured, ..observation(&header, 0) }]).unwrap();
     assert_eq!(store.observations(run).unwrap().len(), 1);
     damage(&store, "observations", "observation", "\"attempts\":0", &format!("\"attempts\":{}", u64::MAX));
     let refused = store.observations(run).unwrap_err().to_string();
@@ -136,7 +138,7 @@ fn a_damaged_count_that_cannot_be_added_to_others_is_an_error() {
 fn finished(path: &Path) -> Store {
     let (store, header) = (Store::open(path).unwrap(), header(2));
     let run = store.begin(&header).unwrap();
-    (0..2).for_each(|trial| store.append(run, &observation(&header, trial)).unwrap());
+    (0..2).for_each(|trial| store.append(run, &[observation(&header, trial)]).unwrap());
     store.finish(run).unwrap();
     store
 }
@@ -238,7 +240,7 @@ fn a_store_of_schema_1_is_read_as_it_is_and_gets_checksums_when_it_is_written() 
     raw.execute("UPDATE runs SET seed = '1'", []).unwrap();
     store.header(1).unwrap();
     store.replan(1, &header(3).plan).unwrap();
-    store.append(1, &observation(&header(3), 2)).unwrap();
+    store.append(1, &[observation(&header(3), 2)]).unwrap();
     let sums = "SELECT count(sum) FROM observations UNION ALL SELECT count(sum) FROM runs";
     let mut statement = raw.prepare(sums).unwrap();
     let sums: Vec<i64> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
@@ -273,9 +275,9 @@ fn a_trial_is_stored_only_once_and_only_in_an_existing_run() {
     let store = Store::open(&folder.path().join("s.db")).unwrap();
     let header = header(1);
     let run = store.begin(&header).unwrap();
-    store.append(run, &observation(&header, 0)).unwrap();
+    store.append(run, &[observation(&header, 0)]).unwrap();
     for run in [run, run + 1] {
-        let refused = store.append(run, &observation(&header, 0)).unwrap_err();
+        let refused = store.append(run, &[observation(&header, 0)]).unwrap_err();
         assert!(matches!(refused, StoreError::Conflict { .. }), "{refused}");
     }
 }
@@ -351,7 +353,7 @@ fn unshareable(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     let (store, header) = (Store::open(&path).unwrap(), header(1));
     let run = store.begin(&header).unwrap();
-    store.append(run, &observation(&header, 0)).unwrap();
+    store.append(run, &[observation(&header, 0)]).unwrap();
     drop(store);
     let shared_memory = folder.join(format!("{name}-shm"));
     std::os::unix::fs::symlink(&shared_memory, &shared_memory).unwrap();
@@ -384,7 +386,7 @@ fn a_full_disk_loses_only_the_trial_that_did_not_fit() {
     store.connection.pragma_update(None, "max_page_count", pages + 2).unwrap();
     let mut kept = 0;
     let refused = loop {
-        match store.append(run, &observation(&header, kept)) {
+        match store.append(run, &[observation(&header, kept)]) {
             Ok(()) => kept += 1,
             Err(refused) => break refused,
         }
@@ -413,12 +415,12 @@ fn a_store_can_be_read_while_a_run_writes() {
     let path = folder.path().join("s.db");
     let (writer, header) = (Store::open(&path).unwrap(), header(2));
     let run = writer.begin(&header).unwrap();
-    writer.append(run, &observation(&header, 0)).unwrap();
+    writer.append(run, &[observation(&header, 0)]).unwrap();
     writer.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     let reader = Store::read(&path).unwrap();
     assert_eq!(reader.observations(run).unwrap().len(), 1);
     writer.connection.execute_batch("COMMIT").unwrap();
-    writer.append(run, &observation(&header, 1)).unwrap();
+    writer.append(run, &[observation(&header, 1)]).unwrap();
     assert_eq!(reader.observations(run).unwrap().len(), 2);
 }
 
@@ -441,7 +443,7 @@ fn victim() {
     let header = header(1000);
     let run = store.begin(&header).unwrap();
     for trial in 0..5 {
-        store.append(run, &observation(&header, trial)).unwrap();
+        store.append(run, &[observation(&header, trial)]).unwrap();
     }
     std::fs::write(Path::new(&path).with_extension("ready"), "").unwrap();
     loop {
@@ -470,6 +472,6 @@ fn appended_observations_survive_kill_9() {
     let header = header(1000);
     assert_eq!(store.observations(run).unwrap().len(), 5);
     assert_eq!(store.missing(run).unwrap(), (5..1000).collect::<Vec<u32>>());
-    store.append(run, &observation(&header, 5)).unwrap();
+    store.append(run, &[observation(&header, 5)]).unwrap();
     assert_eq!(store.missing(run).unwrap().first(), Some(&6));
 }

@@ -164,6 +164,7 @@ impl<P: Protocol> Driver<'_, P> {
         }
         // Those of the warm-up do not count.
         self.protocol.take_decoded();
+        self.waited = reactor::thread_waited();
         self.cpu = reactor::thread_cpu();
     }
 
@@ -183,6 +184,7 @@ impl<P: Protocol> Driver<'_, P> {
             self.tally.open_ages = self.ages();
         }
         self.tally.cpu = reactor::thread_cpu().saturating_sub(self.cpu);
+        self.tally.waited = reactor::thread_waited().saturating_sub(self.waited);
         self.tally.busiest = self.tally.cpu.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         (self.watch)(Moment::Closed);
     }

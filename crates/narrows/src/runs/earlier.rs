@@ -20,7 +20,9 @@ const MOST_TRIALS: usize = 1000;
 /// cannot be read is passed over, because nothing depends on it.
 pub fn noise(run: &Run) -> Option<f64> {
     let planned = run.header.plan.experiments.first()?;
-    let asks = |e: &Planned| e.workload == planned.workload && e.figures().any(|f| f == planned.figure);
+    let asks = |e: &Planned| {
+        e.workload == planned.workload && e.duet == planned.duet && e.figures().any(|f| f == planned.figure)
+    };
     let fits = |header: &RunHeader| {
         !is_another_machine(&header.environment, &run.header.environment)
             && header.plan.trials.len() <= MOST_TRIALS

@@ -113,6 +113,7 @@ fn ran(text: &str, rounds: u32, outcome: impl Fn(&Trial) -> Measurement) -> Expe
                 trial: trial.clone(),
                 began_unix_s: 0.0,
                 took_s: 0.0,
+                duet: None,
                 outcome: Outcome::Measured(Box::new(m)),
             }
         })

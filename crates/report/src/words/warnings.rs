@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::doubts::{self, evidence};
+use super::duets;
 use super::options::Asked;
 use super::per_connection;
 use crate::number::{chosen_percent, tenths, times};
@@ -133,5 +134,5 @@ pub(crate) fn notes(e: &ExperimentFindings) -> Vec<String> {
         1 => format!("{system}: a trial has no figure: {}", evidence(first)),
         _ => format!("{system}: {trials} trials have no figure; in the first, {}", evidence(first)),
     };
-    groups.into_iter().map(note).chain(per_connection(e)).collect()
+    groups.into_iter().map(note).chain(duets(e)).chain(per_connection(e)).collect()
 }

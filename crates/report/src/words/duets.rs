@@ -1,0 +1,47 @@
+//! What became of the duets of an experiment, and what its ratios therefore mean.
+
+use lab::duet::{Duets, Refusal};
+use lab::findings::ExperimentFindings;
+
+use crate::number::{percent, several};
+
+/// The sentence about the duets. None if the experiment has none.
+pub(crate) fn duets(e: &ExperimentFindings) -> Option<String> {
+    let found = e.duets.as_ref()?;
+    let Duets { held, refused, .. } = *found;
+    let all = held + refused;
+    let why = found.why.map(because).unwrap_or_default();
+    Some(match (found.count && held > 0, refused) {
+        (true, 0) => {
+            format!("{} at the same time on the same cores: {MEANING}", several(held as u64, "duet"))
+        }
+        (true, _) => format!(
+            "{} at the same time on the same cores: {MEANING}; {refused} of {all} do not count, the last because {why}",
+            several(held as u64, "duet"),
+        ),
+        (false, 0) => "no trials were at the same time: these systems cannot be a duet here".to_owned(),
+        (false, _) => {
+            format!("no duets count, so each system was measured alone: {why} (in {refused} of {all})")
+        }
+    })
+}
+
+const MEANING: &str = "rates are those of shared cores, and ratios are the ones under mutual contention";
+
+/// Why a duet was refused.
+fn because(why: Refusal) -> String {
+    match why {
+        Refusal::Failed => "a trial failed".to_owned(),
+        Refusal::Generator { share } => {
+            format!("a generator worked or waited for its core for {} of the window", percent(share))
+        }
+        Refusal::Idle { share } => format!(
+            "a system worked or waited for its core for only {} of the window, so it was not the limit (more connections keep it busy: -c)",
+            percent(share)
+        ),
+        Refusal::Unequal { share } => {
+            format!("one system got only {} of the CPU time of both", percent(share))
+        }
+        Refusal::Apart { ratio } => format!("one system was {ratio:.1}x as fast as the other"),
+    }
+}
