@@ -170,7 +170,7 @@ fn every_format_of_a_report_shows_the_published_figures() {
     assert!(markdown.contains("| system | published | today |\n"), "{markdown}");
     assert!(report("csv").stdout.contains("experiment,system,published,today\r\ne,Node.js,1,1\r\n"));
     let json = report("json").json();
-    let beside = &json["experiments"][0]["beside"][0];
+    let beside = &json["experiments"][0]["figures"][0]["beside"][0];
     assert_eq!(
         (&beside["published"], &beside["shapes"][0]["agrees"]),
         (&"iodash".into(), &serde_json::Value::Null)

@@ -55,9 +55,12 @@ fn every_ready_made_experiment_answers_its_question_first() {
     let found = home.run(["report", "last", "--format", "json"]).code(0).json();
     let experiments = found["experiments"].as_array().expect("experiments");
     for e in experiments {
-        let (asks, first) = (e["asks"].as_str().expect("a question"), &e["headlines"][0]);
-        println!("{}: {first}", e["name"]);
-        assert_eq!(about(&e["claims"][0]), asks, "{}: {first}", e["name"]);
+        let asks = e["asks"].as_str().expect("a question");
+        for figure in e["figures"].as_array().expect("figures") {
+            let first = &figure["headlines"][0];
+            println!("{}: {first}", e["name"]);
+            assert_eq!(about(&figure["claims"][0]), asks, "{}: {first}", e["name"]);
+        }
     }
     let files = std::fs::read_dir(checkout().join("experiments")).unwrap().count();
     let named = experiments.iter().map(|e| e["name"].to_string()).collect::<std::collections::BTreeSet<_>>();

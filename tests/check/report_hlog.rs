@@ -77,7 +77,8 @@ fn each_trial_has_a_series_and_each_scenario_a_merged_series() {
     assert_eq!(merged, expected);
     // The report's percentiles are those of the merged series.
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
-    let estimates = report["experiments"][0]["estimates"].as_array().expect("estimates").clone();
+    let estimates =
+        report["experiments"][0]["figures"][0]["estimates"].as_array().expect("estimates").clone();
     assert_eq!(estimates.len(), scenarios.len());
     for estimate in estimates {
         let begins = format!("e;{};", estimate["scenario"]["system"].as_str().expect("a system"));

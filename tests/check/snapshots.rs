@@ -311,7 +311,7 @@ fn every_doubt_has_a_sentence_and_a_remedy() {
     let lab = measured(home, "clients", "[\"doubtful\"]", "[[grid]]\nway = \"all\"\n", &truth);
     assert_snapshot!(whole(&lab, &["--rounds", "4"]));
     let json: serde_json::Value = serde_json::from_str(&lab.report("json")).expect("JSON");
-    let warnings = json["experiments"][0]["warnings"].as_array().expect("warnings");
+    let warnings = json["experiments"][0]["figures"][0]["warnings"].as_array().expect("warnings");
     for (name, _) in ways {
         let scenario = format!("doubtful way={name}");
         let concerns = |w: &&serde_json::Value| {

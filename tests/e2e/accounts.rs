@@ -126,10 +126,10 @@ fn an_open_loop_that_is_held_up_is_behind_schedule() {
         assert!(m.dropped + m.late > m.successes, "{m:#?}");
     }
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
-    let experiment = &report["experiments"][0];
-    let warnings = experiment["warnings"].as_array().expect("warnings");
+    let found = &report["experiments"][0]["figures"][0];
+    let warnings = found["warnings"].as_array().expect("warnings");
     assert!(warnings.iter().any(|warning| warning["code"] == "behind_schedule"), "{warnings:?}");
-    let columns: Vec<&str> = experiment["tables"][0]["columns"]
+    let columns: Vec<&str> = found["tables"][0]["columns"]
         .as_array()
         .expect("columns")
         .iter()
@@ -139,7 +139,7 @@ fn an_open_loop_that_is_held_up_is_behind_schedule() {
         ["p50", "service p50", "late", "dropped"].iter().all(|name| columns.contains(name)),
         "{columns:?}"
     );
-    for row in experiment["tables"][0]["rows"].as_array().expect("rows") {
+    for row in found["tables"][0]["rows"].as_array().expect("rows") {
         assert!(row["cells"][0].is_null(), "nobody is ranked: {row}");
     }
 }

@@ -386,7 +386,7 @@ fn drivers_send_by_a_schedule() {
         }
     }
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
-    let warnings = report["experiments"][0]["warnings"].as_array().expect("warnings").clone();
+    let warnings = report["experiments"][0]["figures"][0]["warnings"].as_array().expect("warnings").clone();
     assert!(warnings.iter().any(|warning| warning["code"] == "behind_schedule"), "{warnings:?}");
 
     let words = [

@@ -31,7 +31,7 @@ fn home() -> Home {
 /// The codes of the report's warnings about the only scenario of `fail-fast`.
 fn warnings(home: &Home, max_keepalive: u64) -> Vec<String> {
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
-    let all = report["experiments"][0]["warnings"].as_array().expect("warnings").clone();
+    let all = report["experiments"][0]["figures"][0]["warnings"].as_array().expect("warnings").clone();
     let scenario = format!("fail-fast max_keepalive={max_keepalive}");
     let concerns = |warning: &&serde_json::Value| {
         let scenarios = warning["scenarios"].as_array().expect("scenarios");
@@ -146,7 +146,8 @@ fn the_wait_for_a_connection_of_the_pool_is_separate_from_the_service_time() {
         assert!((m.response_us.mean - both).abs() < 0.01 * both, "{both} {}", m.response_us.mean);
     }
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
-    let columns = report["experiments"][0]["tables"][0]["columns"].as_array().expect("columns").clone();
+    let columns =
+        report["experiments"][0]["figures"][0]["tables"][0]["columns"].as_array().expect("columns").clone();
     for name in ["wait p50", "wait p99", "service p50", "service p99"] {
         assert!(columns.iter().any(|column| column["name"] == name), "{name}: {columns:?}");
     }

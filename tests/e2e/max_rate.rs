@@ -108,7 +108,7 @@ fn an_experiment_finds_the_highest_rate_of_each_setting_that_can_meet_the_object
     let e = &report["experiments"][0];
     assert_eq!((&e["figure"], &e["objective"]), (&"max_rate".into(), &"p50<100ms,errors<20%".into()));
     // A figure is a mean of logarithms, of which twelve digits are kept.
-    let figure = e["estimates"][0]["figure"].as_f64().expect("a figure");
+    let figure = e["figures"][0]["estimates"][0]["figure"].as_f64().expect("a figure");
     assert!((figure / found.per_s - 1.0).abs() < 1e-9, "{figure} of {found:?}");
     let text = squeezed(&home.run(["report", "last", "--details"]).code(0).stdout);
     let said = "of the highest rate of requests at which p50<100ms,errors<20% held";
@@ -125,7 +125,7 @@ fn arms_are_compared_by_the_highest_rate_under_an_objective() {
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
     let e = &report["experiments"][0];
     assert_eq!((&e["figure"], &e["objective"]), (&"max_rate".into(), &"p50<1s,errors<20%".into()));
-    assert!(e["estimates"][0]["figure"].as_f64().is_some_and(|rate| rate > 0.0), "{report}");
+    assert!(e["figures"][0]["estimates"][0]["figure"].as_f64().is_some_and(|rate| rate > 0.0), "{report}");
     let cases: [(&[&str], &str); 5] = [
         (&["--figure", "max-rate"], "needs its objective, such as --slo"),
         (&["--slo", "p99<1s", "--figure", "rate"], "add max-rate to --figure"),

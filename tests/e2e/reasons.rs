@@ -38,7 +38,7 @@ fn home() -> Home {
 /// so this is not about claims.
 fn work(home: &Home) -> Vec<Value> {
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
-    let rows = report["experiments"][0]["estimates"].as_array().expect("rows").iter();
+    let rows = report["experiments"][0]["figures"][0]["estimates"].as_array().expect("rows").iter();
     let rows = rows.filter(|row| row["scenario"]["system"] == "calling");
     rows.map(|row| row["work"].clone()).collect()
 }

@@ -38,6 +38,13 @@ fn the_committed_schemas_are_those_of_the_types() {
     }
 }
 
+/// Asserts that these lists have something.
+fn assert_filled(of: &Value, lists: &[&str]) {
+    for found in lists {
+        assert!(of[found].as_array().is_some_and(|all| !all.is_empty()), "{found} in {of}");
+    }
+}
+
 #[test]
 fn the_report_of_a_run_keeps_the_schema() {
     let home = Home::new();
@@ -49,9 +56,8 @@ fn the_report_of_a_run_keeps_the_schema() {
     let schema = committed("report.schema.json");
     assert_keeps(&schema, &report);
     let e = &report["experiments"][0];
-    for found in ["tables", "estimates", "failures", "comparisons", "axes"] {
-        assert!(e[found].as_array().is_some_and(|all| !all.is_empty()), "{found} in {e}");
-    }
+    assert_filled(e, &["failures", "axes"]);
+    assert_filled(&e["figures"][0], &["tables", "estimates", "comparisons"]);
 }
 
 #[test]
@@ -66,10 +72,9 @@ fn effects_snippets_and_failures_match_the_schema_and_other_fields_do_not() {
     let mut report = home.run(["report", "last", "--format", "json"]).code(0).json();
     let schema = committed("report.schema.json");
     assert_keeps(&schema, &report);
-    for found in ["headlines", "effects", "snippets", "failures", "comparisons"] {
-        let all = report["experiments"][0][found].as_array();
-        assert!(all.is_some_and(|all| !all.is_empty()), "{found}");
-    }
+    let e = &report["experiments"][0];
+    assert_filled(e, &["failures"]);
+    assert_filled(&e["figures"][0], &["headlines", "effects", "snippets", "comparisons"]);
     report["schema"] = Value::from(report::SCHEMA + 1);
     assert!(!schema.is_valid(&report));
     report["schema"] = Value::from(report::SCHEMA);

@@ -72,7 +72,7 @@ fn the_declared_answer_is_checked() {
     let measured = home.measured("mine");
     assert!(measured[0].successes == 0 && measured[0].errors["length"] > 0, "{measured:#?}");
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
-    let advice = report["experiments"][0]["advice"].to_string();
+    let advice = report["experiments"][0]["figures"][0]["advice"].to_string();
     assert!(advice.contains("mine does not do the work of the others: another answer"), "{advice}");
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lab::experiment::grid::{Overrides, Request};
-use lab::experiment::{Experiment, Figure, Form, Subject};
+use lab::experiment::{Experiment, Figure, Figures, Form, Subject};
 use lab::observation::{Observation, Outcome, Timing};
 use lab::plan::plan;
 use lab::session::{Bench, observe};
@@ -66,7 +66,7 @@ fn assert_report(home: &Home) {
     let experiment = &report["experiments"][0];
     assert_eq!(experiment["trials_planned"], experiment["trials_done"], "{report}");
     assert_eq!(experiment["failures"], serde_json::json!([]), "{report}");
-    for estimate in experiment["estimates"].as_array().expect("estimates") {
+    for estimate in experiment["figures"][0]["estimates"].as_array().expect("estimates") {
         let number = |name: &str| estimate[name].as_u64().expect(name);
         let errors: u64 =
             estimate["errors"].as_object().expect("errors").values().filter_map(Value::as_u64).sum();
@@ -161,13 +161,13 @@ fn libuv_as_published_is_shown_with_its_errors() {
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
     let experiment = &report["experiments"][0];
     assert_eq!(experiment["failures"], serde_json::json!([]), "{report}");
-    let rows = experiment["estimates"].as_array().expect("estimates");
+    let rows = experiment["figures"][0]["estimates"].as_array().expect("estimates");
     let published = rows.iter().filter(|row| row["scenario"]["system"] == "libuv@published");
     assert!(
         published.clone().count() == 2 && published.clone().all(|row| row["error_share"] == 1.0),
         "{report}"
     );
-    assert!(!experiment["headlines"].to_string().contains("libuv@published"), "{report}");
+    assert!(!experiment["figures"][0]["headlines"].to_string().contains("libuv@published"), "{report}");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn assert_counts_agree(home: &Home, clients: &[String]) {
         }
     }
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
-    for estimate in report["experiments"][0]["estimates"].as_array().expect("estimates") {
+    for estimate in report["experiments"][0]["figures"][0]["estimates"].as_array().expect("estimates") {
         assert_eq!(estimate["counts_agree"], true, "{estimate}");
     }
 }
@@ -321,9 +321,8 @@ fn systems_and_experiments_from_values_run() {
         title: "Made of values".to_owned(),
         about: String::new(),
         workload: Workload::Requests,
-        figure: Figure::RequestsPerS,
+        figures: Figures { first: Figure::RequestsPerS, others: Vec::new() },
         asks: None,
-        also: Vec::new(),
         objective: None,
         published: Vec::new(),
         threshold: 0.05,

@@ -85,7 +85,7 @@ fn trials_run_in_plain_text_and_in_tls_with_each_kind_of_key() {
     let report = home.run(["report", "last"]).code(0).stdout;
     assert!(report.contains("full") && !report.contains("refused"), "{report}");
     let json = home.run(["report", "last", "--format", "json"]).code(0).json();
-    let estimates = json["experiments"][0]["estimates"].as_array().expect("estimates").clone();
+    let estimates = json["experiments"][0]["figures"][0]["estimates"].as_array().expect("estimates").clone();
     let secured = estimates.iter().filter(|e| e["scenario"]["point"]["tls"] != "off");
     assert!(secured.clone().count() >= 4);
     for estimate in secured.filter(|e| e["scenario"]["system"] == "both") {
@@ -142,14 +142,14 @@ fn sessions_are_resumed_if_asked_for_and_a_server_that_does_not_resume_them_is_n
         assert!(found.resumed == 0 && found.refused() > 0 && m.errors.is_empty(), "{m:#?}");
     }
     let json = home.run(["report", "last", "--format", "json"]).code(0).json();
-    let advice = json["experiments"][0]["advice"].to_string();
+    let advice = json["experiments"][0]["figures"][0]["advice"].to_string();
     assert!(
         advice.contains("had no session to offer, so they made full handshakes")
             || advice
                 .contains("the server refused 100 % of the offered sessions, so these are full handshakes"),
         "{advice}"
     );
-    let estimates = json["experiments"][0]["estimates"].as_array().expect("estimates");
+    let estimates = json["experiments"][0]["figures"][0]["estimates"].as_array().expect("estimates");
     let doubt = |system: &str| {
         let of = estimates.iter().find(|e| e["scenario"]["system"] == system).expect("its estimate");
         of["doubts"]["not_resumed"]["kind"].as_str().unwrap_or_default().to_owned()

@@ -183,7 +183,7 @@ fn a_server_that_never_sends_100_continue_fails_the_check_and_has_no_figure() {
     let said = squeezed(&ended.stdout);
     assert!(said.contains("got no 100 Continue within 1 s in 1 of 3 scenarios"), "{ended:#?}");
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
-    let found = &report["experiments"][0];
+    let found = &report["experiments"][0]["figures"][0];
     let estimates = found["estimates"].as_array().expect("estimates").iter();
     let silent = estimates.filter(|e| e["scenario"]["system"] == "silent");
     let seen: Vec<_> =

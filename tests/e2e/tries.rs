@@ -124,12 +124,12 @@ fn costs_are_compared_below_saturation() {
     let words = ["try", &one, "--figure", "rate,cpu,memory,p50", "-c", "4"];
     let ended = home.run(words.into_iter().chain(SHORT)).code(0);
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
-    let figures: Vec<(&str, &str)> = report["experiments"]
-        .as_array()
-        .expect("experiments")
-        .iter()
-        .map(|e| (e["name"].as_str().unwrap_or_default(), e["figure"].as_str().unwrap_or_default()))
-        .collect();
+    let mut figures: Vec<(&str, &str)> = Vec::new();
+    for e in report["experiments"].as_array().expect("experiments") {
+        let name = e["name"].as_str().unwrap_or_default();
+        let of = e["figures"].as_array().expect("figures").iter();
+        figures.extend(of.map(|f| (name, f["figure"].as_str().unwrap_or_default())));
+    }
     let open = "try-at-rate";
     let expected =
         [("try", "requests_per_s"), (open, "cpu_per_unit"), (open, "memory_bytes"), (open, "p50_us")];
@@ -319,7 +319,7 @@ fn unequal_arms_are_measured_without_any_ratio() {
     }
     let json = home.run(["report", "last", "--format", "json"]).code(0).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    let found = &json["experiments"][0];
+    let found = &json["experiments"][0]["figures"][0];
     let shares: Vec<_> =
         found["estimates"].as_array().expect("rows").iter().map(|row| &row["of_reference"]).collect();
     assert_eq!(shares, [&serde_json::Value::Null; 2], "{json}");

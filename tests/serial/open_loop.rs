@@ -28,7 +28,7 @@ fn an_experiment_with_rates_shows_response_times_and_late_arrivals() {
     let report = in_checkout(&home, &["report", "last", "--format", "json"]).code(0).json();
     let e = &report["experiments"][0];
     assert_eq!((&e["figure"], &e["failures"]), (&Value::from("p99_us"), &serde_json::json!([])), "{e}");
-    let table = &e["tables"][0];
+    let table = &e["figures"][0]["tables"][0];
     let columns: Vec<&str> =
         table["columns"].as_array().expect("columns").iter().filter_map(|c| c["name"].as_str()).collect();
     assert_eq!(columns.iter().filter(|name| **name == "p99").count(), 1, "{columns:?}");
@@ -41,13 +41,13 @@ fn an_experiment_with_rates_shows_response_times_and_late_arrivals() {
         // Each arrival of the window is an attempt or was dropped, whatever the machine does.
         let arrivals = (m.attempts + m.dropped) as f64;
         assert!(arrivals >= 0.99 * rate as f64 * observation.trial.timing.measure_s, "{m:#?}");
-        let estimates = e["estimates"].as_array().expect("estimates");
+        let estimates = e["figures"][0]["estimates"].as_array().expect("estimates");
         let row = estimates.iter().find(|e| e["scenario"]["point"]["rate"] == rate).expect("its row");
         // A p99 exists if and only if there are 1000 answers.
         assert_eq!(row["figure"].is_number(), m.response_us.count >= 1000, "{row}");
         assert!(row["late_share"].is_number() && row["dropped_share"].is_number(), "{row}");
     }
-    let warnings = e["warnings"].as_array().expect("warnings");
+    let warnings = e["figures"][0]["warnings"].as_array().expect("warnings");
     let few = serde_json::to_value(Code::TooFewTrials).expect("a code");
     assert!(warnings.iter().any(|warning| warning["code"] == few), "{warnings:?}");
     let text = in_checkout(&home, &["report", "last", "--details"]).code(0).stdout;

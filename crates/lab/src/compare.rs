@@ -23,8 +23,8 @@ pub use select::{Selection, Side};
 use crate::condition::Condition;
 use crate::experiment::Figure;
 use crate::findings::{
-    ConditionOutcome, Estimate, ExperimentFindings, Findings, Missing, Ratio, Rows, Shown, Test, Tested,
-    log_ratios, test,
+    ConditionOutcome, Estimate, FigureView, Findings, Missing, Ratio, Rows, Shown, Test, Tested, log_ratios,
+    test,
 };
 use crate::observation::Scenario;
 
@@ -148,7 +148,7 @@ pub fn compare(a: &Chosen, b: &Chosen, history: Option<&History>) -> RunComparis
     let matched: Vec<Matched> = judged.collect();
     let mut machine = BTreeMap::new();
     for pair in measured.iter().filter(|_| !sides.is_one_run()) {
-        if let Some(ratio) = machine_ratio(pair.a.experiment, pair.b.experiment) {
+        if let Some(ratio) = machine_ratio(&pair.a.experiment, &pair.b.experiment) {
             machine.insert(pair.a.experiment.name.clone(), ratio);
         }
     }
@@ -206,16 +206,16 @@ impl RunComparison {
 /// A scenario's estimate and the experiment that it belongs to.
 #[derive(Debug, Clone, Copy)]
 struct Entry<'a> {
-    experiment: &'a ExperimentFindings,
+    experiment: FigureView<'a>,
     estimate: &'a Estimate,
 }
 
 impl Entry<'_> {
     /// The system, and the knobs that vary in the experiment or differ in this system's scenarios of the `other` run.
-    fn label(&self, other: Option<&ExperimentFindings>) -> String {
+    fn label(&self, other: Option<FigureView<'_>>) -> String {
         let Scenario { system, point, .. } = &self.estimate.scenario;
         let here = || self.experiment.estimates.iter().map(|e| &e.scenario);
-        let there = || other.into_iter().flat_map(|e| &e.estimates).map(|e| &e.scenario);
+        let there = || other.into_iter().flat_map(|e| e.estimates).map(|e| &e.scenario);
         let varies = |knob: &str, value: &Value| {
             here().any(|scenario| scenario.point.get(knob).is_some_and(|known| known != value))
                 || there()
@@ -244,6 +244,10 @@ impl<'a> Entry<'a> {
         let wanted = self.experiment.yardstick(&self.estimate.scenario);
         let mut all = self.experiment.estimates.iter();
         all.clone().find(|e| e.scenario == wanted).or_else(|| all.find(|e| e.is_reference()))
+    }
+
+    fn missing(self) -> Option<Missing> {
+        self.estimate.missing(&self.experiment, self.experiment.figure)
     }
 
     fn bound_of_yardstick(self) -> f64 {
@@ -368,8 +372,8 @@ impl Pair<'_> {
             p,
             verdict: self.verdict(p),
             because,
-            missing_a: self.a.estimate.missing(&self.a.experiment.setup),
-            missing_b: self.b.estimate.missing(&self.b.experiment.setup),
+            missing_a: self.a.missing(),
+            missing_b: self.b.missing(),
         }
     }
 }
@@ -381,7 +385,7 @@ fn within_a_run(a: Entry, b: Entry, expected: f64) -> Option<LogRatio> {
     let position =
         |entry: Entry| experiment.estimates.iter().position(|e| e.scenario == entry.estimate.scenario);
     match position(a).zip(position(b)) {
-        Some((a, b)) => Rows::of(experiment).compare(b, a, expected),
+        Some((a, b)) => Rows::of(&experiment).compare(b, a, expected),
         // Two experiments have no rows in common.
         None => {
             let both = [a.estimate.clone(), b.estimate.clone()];
@@ -391,8 +395,8 @@ fn within_a_run(a: Entry, b: Entry, expected: f64) -> Option<LogRatio> {
 }
 
 /// How many times faster the reference was in the second run.
-fn machine_ratio(a: &ExperimentFindings, b: &ExperimentFindings) -> Option<Ratio> {
-    let logs = |experiment: &ExperimentFindings, scenario: &Scenario| {
+fn machine_ratio(a: &FigureView<'_>, b: &FigureView<'_>) -> Option<Ratio> {
+    let logs = |experiment: &FigureView<'_>, scenario: &Scenario| {
         let reference = experiment.estimates.iter().find(|e| e.scenario == *scenario)?;
         let figures = reference.by_round.values();
         Some(figures.map(|figure| experiment.figure.advantage(*figure, 1.0).ln()).collect::<Vec<_>>())

@@ -60,15 +60,13 @@ pub struct Subject {
     pub about: String,
     /// The kind of work that its trials do.
     pub workload: Workload,
-    /// The figure that its table shows.
-    pub figure: Figure,
+    /// The figures of each trial.
+    #[serde(flatten)]
+    pub figures: Figures,
     /// What the experiment compares in the first place. None if that is whatever makes the largest difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub asks: Option<Asks>,
-    /// Further figures, each with comparisons and a table of its own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub also: Vec<Figure>,
     /// The objective for `max_rate`. None for other figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -77,6 +75,17 @@ pub struct Subject {
     pub published: Vec<String>,
     /// The smallest difference that matters, as a share: 0.05 is 5 %.
     pub threshold: f64,
+}
+
+/// The figures of each trial of an experiment.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Figures {
+    /// The figure that its first table shows.
+    #[serde(rename = "figure")]
+    pub first: Figure,
+    /// Further figures, each with comparisons and a table of its own.
+    #[serde(rename = "also", default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Figure>,
 }
 
 /// What an experiment asks about: its first sentence answers that. A file has the name of a knob, or `systems`, which no
@@ -161,10 +170,10 @@ struct Block {
     axes: Vec<(Spanned<String>, Vec<Spanned<Value>>)>,
 }
 
-impl Subject {
-    /// All figures, the first of them in front.
-    pub fn figures(&self) -> impl Iterator<Item = Figure> {
-        std::iter::once(self.figure).chain(self.also.iter().copied())
+impl Figures {
+    /// All of them, the first in front.
+    pub fn iter(&self) -> impl Iterator<Item = Figure> {
+        std::iter::once(self.first).chain(self.others.iter().copied())
     }
 }
 
@@ -212,7 +221,7 @@ impl Experiment {
             about: subject.about,
             workload: subject.workload,
             systems: systems.iter().map(|name| spanned(0, (*name).to_owned())).collect(),
-            figure: spanned(0, subject.figure),
+            figure: spanned(0, subject.figures.first),
             asks: subject.asks.map(|asks| spanned(0, asks)),
             published: Some(spanned(0, Values::Many(tables))),
             threshold: Some(spanned(0, subject.threshold)),
@@ -221,7 +230,7 @@ impl Experiment {
             base: None,
             duet: None,
             request: None,
-            also: subject.also.into_iter().map(|figure| spanned(0, figure)).collect(),
+            also: subject.figures.others.into_iter().map(|figure| spanned(0, figure)).collect(),
             quick: form(),
             full: form(),
         };

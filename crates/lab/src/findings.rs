@@ -30,6 +30,7 @@ mod reason;
 mod repeated;
 mod table;
 mod tuned;
+mod view;
 mod warning;
 mod withheld;
 
@@ -71,19 +72,21 @@ pub use tuned::{
     Advice, Because, Contribution, Failing, Favourite, Heat, Keeps, Kept, KnobEffect, LeftOpen, PairEffect,
     Tried, Tuned, Unmeasured,
 };
+pub use view::FigureView;
 pub use warning::{APART, Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
 pub use withheld::{Warmth, Withheld};
 
 use crate::duet::Duets;
+use crate::experiment::Figure;
 use crate::figures::figure_of;
 use crate::observation::{Observation, Outcome, measurements};
-use crate::plan::{Plan, Planned, Setup};
+use crate::plan::{Plan, Planned, Setup, View};
 pub use measurement::RANKED_ERRORS;
 
 /// The findings of a run.
 #[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Findings {
-    /// One for each experiment and figure, in the plan's order.
+    /// One for each experiment, in the plan's order.
     pub experiments: Vec<ExperimentFindings>,
     /// One for each condition of the plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -93,6 +96,16 @@ pub struct Findings {
 /// The findings of one experiment.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ExperimentFindings {
+    /// What its figures share.
+    #[serde(flatten)]
+    pub shared: Shared,
+    /// What each of its figures says, the first in front. A search has its first only.
+    pub figures: Vec<FigureFindings>,
+}
+
+/// What the figures of an experiment share, because they are of the same trials.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Shared {
     /// The question, and how it was carried out.
     #[serde(flatten)]
     pub setup: Setup,
@@ -109,6 +122,23 @@ pub struct ExperimentFindings {
     pub trials_planned: u32,
     /// The number of trials with an observation, including failed ones.
     pub trials_done: u32,
+    /// Failed trials, grouped by scenario and reason.
+    pub failures: Vec<FailedTrials>,
+    /// The generators on other machines. None if the generator was on the machine of the systems.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generators: Option<Generators>,
+    /// The version that each system reported.
+    pub versions: BTreeMap<String, String>,
+    /// What the experiment's search found. None if it is no search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuned: Option<Tuned>,
+}
+
+/// What one figure of an experiment says.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct FigureFindings {
+    /// The figure.
+    pub figure: Figure,
     /// The yardstick compared with itself. None unless it and its twin ran in three rounds.
     pub noise_floor: Option<NoiseFloor>,
     /// Claims, the largest effect first. The first is the headline.
@@ -127,20 +157,10 @@ pub struct ExperimentFindings {
     pub beside: Vec<Beside>,
     /// Why numbers may be untrustworthy.
     pub warnings: Vec<Warning>,
-    /// Failed trials, grouped by scenario and reason.
-    pub failures: Vec<FailedTrials>,
     /// Trials that were measured but have no figure: no operation ended, or `100 Continue` never came.
     pub without_figure: Vec<WithoutFigure>,
-    /// The generators on other machines. None if the generator was on the machine of the systems.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub generators: Option<Generators>,
-    /// The version that each system reported.
-    pub versions: BTreeMap<String, String>,
     /// How to set the best values in each system's own configuration, if its manifest says so.
     pub snippets: Vec<Snippet>,
-    /// What the experiment's search found. None if it is no search.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tuned: Option<Tuned>,
 }
 
 /// A trial that was measured but has no figure.
@@ -169,7 +189,7 @@ pub struct FailedTrials {
 
 /// The number of comparisons that an experiment asks for.
 pub fn comparisons_asked(planned: &Planned) -> usize {
-    asked::asked(planned).len()
+    planned.views().next().map_or(0, |view| asked::asked(&view).len())
 }
 
 /// Computes the findings of a plan's observations, complete or not, without published tables.
@@ -177,21 +197,25 @@ pub fn findings(plan: &Plan, observations: &[Observation]) -> Findings {
     findings_beside(plan, observations, |_| Vec::new())
 }
 
-/// The same with published tables: `beside` compares the rest of an experiment's findings with them.
+/// The same with published tables: `beside` compares the rest of a figure's findings with them.
 pub fn findings_beside(
     plan: &Plan,
     observations: &[Observation],
-    beside: impl Fn(&ExperimentFindings) -> Vec<Beside>,
+    beside: impl Fn(&FigureView<'_>) -> Vec<Beside>,
 ) -> Findings {
     let mut compared = compared(plan, observations);
-    compared.iter_mut().for_each(Compared::conclude);
-    level::share(&mut compared);
+    for figures in &mut compared {
+        figures.iter_mut().for_each(Compared::conclude);
+        level::share(figures);
+    }
     let gates = conditions::gates(plan, &compared);
-    let found = |compared: Compared| {
-        let found = compared.findings(plan);
-        ExperimentFindings { beside: beside(&found), ..found }
+    let found = |(planned, figures)| {
+        let mut found = experiment(plan, planned, figures);
+        let beside: Vec<Vec<Beside>> = found.views().map(|view| beside(&view)).collect();
+        found.figures.iter_mut().zip(beside).for_each(|(figure, beside)| figure.beside = beside);
+        found
     };
-    Findings { experiments: compared.into_iter().map(found).collect(), gates }
+    Findings { experiments: plan.experiments.iter().zip(compared).map(found).collect(), gates }
 }
 
 /// Which experiments of the plan more rounds may decide: those that a condition limits until it is decided, and the others until
@@ -199,13 +223,10 @@ pub fn findings_beside(
 pub(crate) fn undecided(plan: &Plan, observations: &[Observation]) -> Vec<bool> {
     let compared = compared(plan, observations);
     let gated = conditions::undecided(plan, &compared);
-    let open = plan.experiments.iter().map(|planned| {
-        let views = || compared.iter().enumerate().filter(|(_, c)| c.planned.name == planned.name);
-        let open = |c: &Comparison| matches!(c.verdict, Verdict::Undecided { more_rounds: Some(_) });
-        match views().filter_map(|(at, _)| gated.get(&at)).copied().reduce(|one, other| one || other) {
-            Some(open) => open,
-            None => views().any(|(_, c)| c.comparisons.iter().any(open)),
-        }
+    let is_open = |c: &Comparison| matches!(c.verdict, Verdict::Undecided { more_rounds: Some(_) });
+    let open = compared.iter().enumerate().map(|(at, figures)| match gated.get(&at) {
+        Some(open) => *open,
+        None => figures.iter().flat_map(|figure| &figure.comparisons).any(is_open),
     });
     open.collect()
 }
@@ -213,21 +234,19 @@ pub(crate) fn undecided(plan: &Plan, observations: &[Observation]) -> Vec<bool> 
 /// Makes the comparisons that a plan asks for, without its other findings: one list for each experiment and figure.
 #[cfg(test)]
 pub(crate) fn compare_scenarios(plan: &Plan, observations: &[Observation]) -> Vec<Vec<Comparison>> {
-    compared(plan, observations).into_iter().map(|compared| compared.comparisons).collect()
+    compared(plan, observations).into_iter().flatten().map(|compared| compared.comparisons).collect()
 }
 
-fn compared<'a>(plan: &Plan, observations: &'a [Observation]) -> Vec<Compared<'a>> {
-    let compared = plan.experiments.iter().flat_map(|planned| {
-        let observations = observations.iter().filter(|o| o.trial.scenario.experiment == planned.name);
-        let observations: Vec<&Observation> = observations.collect();
-        // A search has one answer, whatever its figures.
-        let views = if planned.search.is_some() { vec![planned.clone()] } else { planned.views() };
-        let views = views.into_iter();
-        views.map(move |view| Compared::new(view, plan, observations.clone())).collect::<Vec<_>>()
+/// The figures of each experiment.
+fn compared<'a>(plan: &'a Plan, observations: &'a [Observation]) -> Vec<Vec<Compared<'a>>> {
+    let compared = plan.experiments.iter().map(|planned| {
+        let own: Vec<&Observation> =
+            observations.iter().filter(|o| o.trial.scenario.experiment == planned.name).collect();
+        planned.views().map(|view| Compared::new(view, plan, own.clone())).collect()
     });
-    let mut compared: Vec<Compared> = compared.collect();
+    let mut compared: Vec<Vec<Compared>> = compared.collect();
     let mut families: BTreeMap<Family, Vec<&mut Compared>> = BTreeMap::new();
-    for one in &mut compared {
+    for one in compared.iter_mut().flatten() {
         families.entry(Family::of(&one.planned, plan)).or_default().push(one);
     }
     families.values_mut().for_each(|together| comparison::compare(together));
@@ -258,7 +277,7 @@ impl Family {
 
 /// An experiment as one of its figures sees it, up to its comparisons, which are made together with those of others, and its claims.
 struct Compared<'a> {
-    planned: Planned,
+    planned: View<'a>,
     observations: Vec<&'a Observation>,
     estimates: Vec<Estimate>,
     rows: Rows,
@@ -271,7 +290,7 @@ struct Compared<'a> {
 }
 
 impl<'a> Compared<'a> {
-    fn new(planned: Planned, plan: &Plan, observations: Vec<&'a Observation>) -> Self {
+    fn new(planned: View<'a>, plan: &Plan, observations: Vec<&'a Observation>) -> Self {
         let (estimates, rows) = estimate::estimates(&planned, plan.design, &observations);
         let (comparisons, effects, claims) = (Vec::new(), Vec::new(), Vec::new());
         Self {
@@ -305,25 +324,19 @@ impl<'a> Compared<'a> {
         level::set(planned, rows, estimates, &said, &level::seen(comparisons));
     }
 
-    fn findings(self, plan: &Plan) -> ExperimentFindings {
+    fn findings(self, trials: usize) -> FigureFindings {
         let snippets = match &self.tuned {
             Some(tuned) => {
                 tuned.advice.iter().filter_map(|advice| apply::advised(&self.planned, advice)).collect()
             }
             None => apply::snippets(&self.results()),
         };
-        let Self { planned, observations, estimates, rows, comparisons, effects, claims, tuned, .. } = self;
-        let trials = plan.trials.iter().filter(|t| t.scenario.experiment == planned.name).count();
-        let (trials_planned, trials_done) = (trials as u32, observations.len() as u32);
+        let Self { planned, observations, estimates, rows, comparisons, effects, claims, .. } = self;
         // The noise of the base beside itself is for comparisons.
         let noise_floor =
             comparison::floor(&planned, &estimates, &observations).filter(|_| planned.is_compared());
-        ExperimentFindings {
-            design: plan.design,
-            builds: Some(repeated::builds(plan, &planned)).filter(|builds| *builds > 1),
-            duets: Duets::of(&observations),
-            trials_planned,
-            trials_done,
+        FigureFindings {
+            figure: planned.figure,
             noise_floor,
             claims,
             snippets,
@@ -333,14 +346,33 @@ impl<'a> Compared<'a> {
             tables: tables(&planned, &rows, &estimates),
             beside: Vec::new(),
             warnings: warning::warnings(&planned, &answering(&planned, &estimates), &observations, trials),
-            failures: failures(&planned, &observations),
             without_figure: without_figure(&planned, &observations),
-            generators: generators::generators(&observations),
-            versions: versions(&observations),
             estimates,
-            setup: planned.setup,
-            tuned,
         }
+    }
+}
+
+/// The findings of an experiment: what its figures share, and what each says.
+fn experiment(plan: &Plan, planned: &Planned, figures: Vec<Compared<'_>>) -> ExperimentFindings {
+    let trials = plan.trials.iter().filter(|t| t.scenario.experiment == planned.name).count();
+    let first = figures.first();
+    let (observations, tuned) =
+        first.map(|first| (first.observations.clone(), first.tuned.clone())).unwrap_or_default();
+    let shared = Shared {
+        setup: planned.setup.clone(),
+        design: plan.design,
+        builds: Some(repeated::builds(plan, planned)).filter(|builds| *builds > 1),
+        duets: Duets::of(&observations),
+        trials_planned: trials as u32,
+        trials_done: observations.len() as u32,
+        failures: failures(planned, &observations),
+        generators: generators::generators(&observations),
+        versions: versions(&observations),
+        tuned,
+    };
+    ExperimentFindings {
+        shared,
+        figures: figures.into_iter().map(|figure| figure.findings(trials)).collect(),
     }
 }
 
@@ -369,7 +401,7 @@ fn failures(planned: &Planned, observations: &[&Observation]) -> Vec<FailedTrial
     groups.into_values().collect()
 }
 
-fn without_figure(planned: &Planned, observations: &[&Observation]) -> Vec<WithoutFigure> {
+fn without_figure(planned: &View<'_>, observations: &[&Observation]) -> Vec<WithoutFigure> {
     let unit = &planned.workload.about().unit;
     let without = |(system, m): (&str, &Measurement)| {
         let evidence = no_figure(m).filter(|_| figure_of(planned.figure, unit, m).is_none())?;
@@ -384,7 +416,7 @@ fn versions(observations: &[&Observation]) -> BTreeMap<String, String> {
 }
 
 /// The tables of an experiment. The first has the shape of the published table.
-fn tables(planned: &Planned, panel: &Rows, estimates: &[Estimate]) -> Vec<FigureTable> {
+fn tables(planned: &View<'_>, panel: &Rows, estimates: &[Estimate]) -> Vec<FigureTable> {
     let rows: Vec<&Estimate> = estimates.iter().collect();
     let mut tables = match planned.workload {
         Workload::Upload | Workload::Requests => vec![table::list(planned, &rows)],
@@ -395,23 +427,15 @@ fn tables(planned: &Planned, panel: &Rows, estimates: &[Estimate]) -> Vec<Figure
     tables
 }
 
-impl ExperimentFindings {
-    /// Why nothing can be compared: each scenario that is asked about and has no figure that may be compared, with the reason.
-    pub fn missing(&self) -> Vec<(&Estimate, Missing)> {
-        let all = self.estimates.iter().enumerate();
-        let asked =
-            all.filter(|(at, _)| self.comparisons.iter().any(|c| [c.scenario, c.against].contains(at)));
-        asked.filter_map(|(_, e)| Some((e, e.missing(&self.setup)?))).collect()
-    }
+impl Deref for ExperimentFindings {
+    type Target = Shared;
 
-    /// Whether a comparison sets a scenario beside the base: another system beside that of the base, or values of a knob. False if
-    /// there is no base.
-    pub fn is_beside_base(&self, c: &Comparison) -> bool {
-        c.is_beside_base(&self.setup, &self.estimates[c.against].scenario)
+    fn deref(&self) -> &Shared {
+        &self.shared
     }
 }
 
-impl Deref for ExperimentFindings {
+impl Deref for Shared {
     type Target = Setup;
 
     fn deref(&self) -> &Setup {

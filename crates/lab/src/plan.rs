@@ -101,6 +101,21 @@ impl Deref for Planned {
     }
 }
 
+/// A planned experiment as one of its figures sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub planned: &'a Planned,
+    pub figure: Figure,
+}
+
+impl Deref for View<'_> {
+    type Target = Planned;
+
+    fn deref(&self) -> &Planned {
+        self.planned
+    }
+}
+
 /// The estimated time to start and stop a system, seconds: compiled programs took 0.1, Node and the BEAM 0.3, Python
 /// 0.3 to 0.6 (docs/decisions/0009). A JVM needs nearly 1.
 const START_S: f64 = 0.35;
@@ -115,7 +130,7 @@ pub(crate) const COUNTING_S: f64 = 0.2;
 /// Whether the kernel's work is counted after a trial. It is in the first round only, because counts hardly vary.
 /// Clients are not counted, because they drive themselves. A figure that is a count needs it in each round.
 fn is_counted(planned: &Planned, round: u32) -> bool {
-    let each = planned.figures().any(Figure::needs_counts);
+    let each = planned.figures.iter().any(Figure::needs_counts);
     (round == 0 || each) && planned.workload.role() == Role::Server
 }
 
@@ -148,15 +163,10 @@ impl Planned {
         of_system.or(axis.default.as_ref())
     }
 
-    /// The experiment as seen by each of its figures.
-    pub(crate) fn views(&self) -> Vec<Self> {
-        let view = |figure| {
-            let mut view = self.clone();
-            view.setup.subject.also = self.figures().filter(|other| *other != figure).collect();
-            view.setup.subject.figure = figure;
-            view
-        };
-        self.figures().map(view).collect()
+    /// The experiment as each of its figures sees it. A search has one answer, whatever its figures: its first sees it.
+    pub(crate) fn views(&self) -> impl Iterator<Item = View<'_>> {
+        let answers = if self.search.is_some() { 1 } else { usize::MAX };
+        self.figures.iter().take(answers).map(|figure| View { planned: self, figure })
     }
 
     /// The scenario that one round of four contains twice: the base, or in the full form the first of the reference's.

@@ -118,7 +118,7 @@ fn one_round(experiments: Observed, left_s: f64) -> Vec<(usize, u32)> {
 fn next_looks(plan: &Plan, experiments: Observed, undecided: &[bool], mut left_s: f64) -> Vec<(usize, u32)> {
     let mut rounds = Vec::new();
     let limited = |planned: &Planned| {
-        plan.conditions.iter().any(|c| planned.figures().any(|figure| c.is_about(figure)))
+        plan.conditions.iter().any(|c| planned.figures.iter().any(|figure| c.is_about(figure)))
     };
     let mut order: Vec<usize> = (0..experiments.len()).collect();
     order.sort_by_key(|index| !limited(experiments[*index].0));

@@ -190,7 +190,7 @@ pub fn shown<'a>(
             shown.failed.insert(cell.clone());
         }
         let Some(m) = m else { continue };
-        let log = log_figure(setup.figure, unit, m);
+        let log = log_figure(setup.figures.first, unit, m);
         let rooms = search.limits.iter().map(|limit| limit.room(m));
         let all = std::iter::once(&mut shown.figures).chain(&mut shown.limits);
         for (rounds, value) in all.zip(std::iter::once(log).chain(rooms)) {

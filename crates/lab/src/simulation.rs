@@ -29,7 +29,7 @@ use systems::{Point, Value, Workload};
 
 use crate::compare::{Chosen, Selection, compare};
 use crate::experiment::grid::Axis;
-use crate::experiment::{Figure, Form, Subject};
+use crate::experiment::{Figure, Figures, Form, Subject};
 use crate::findings::{Comparison, compare_scenarios, findings};
 use crate::observation::{Observation, Scenario, Timing, Trial};
 use crate::plan::{Base, Plan, Planned, Setup};
@@ -69,9 +69,8 @@ pub(crate) fn setup(axes: Vec<Axis>) -> Setup {
         title: String::new(),
         about: String::new(),
         workload: Workload::Requests,
-        figure: Figure::RequestsPerS,
+        figures: Figures { first: Figure::RequestsPerS, others: Vec::new() },
         asks: None,
-        also: Vec::new(),
         objective: None,
         published: Vec::new(),
         threshold: 0.05,

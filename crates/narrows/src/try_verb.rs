@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use lab::condition::Condition;
-use lab::findings::Findings;
+use lab::findings::{Estimate, Findings};
 use lab::plan::Plan;
 use lab::rounds;
 use lab::store::Store;
@@ -297,8 +297,8 @@ impl<'a> Comparison<'a> {
 
     /// The exit code for what was found.
     fn conclude(&self, found: Findings, judgement: &Judgement) -> Concluded {
-        let mut rows = found.experiments.iter().flat_map(|e| &e.estimates);
-        if let Some(row) = rows.find(|row| row.trials > 0 && row.successes == 0) {
+        let wrong = |row: &&Estimate| row.trials > 0 && row.successes == 0;
+        if let Some(row) = found.views().flat_map(|e| e.estimates).find(wrong) {
             common::say(format_args!("{} gave no right answer in any trial", row.scenario.system));
             return ExitCode::FAILURE.into();
         }

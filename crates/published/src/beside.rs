@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 
 use super::{PublishedTable, Rows};
 use lab::findings::{
-    self, Beside, BestOf, Cell, Column, Difference, Estimate, ExperimentFindings, Range, Shape, ShapeFigures,
-    Unit, column,
+    self, Beside, BestOf, Cell, Column, Difference, Estimate, FigureView, Range, Shape, ShapeFigures, Unit,
+    column,
 };
 use pairs::{Matching, Pair, may_stand, stands_for};
 use today::{Today, all, within};
@@ -29,18 +29,18 @@ const SAME_SIZE: f64 = 1.5;
 
 /// The published tables of an experiment beside its findings, without those of another workload. None if the experiment shows
 /// another figure.
-pub fn beside(found: &ExperimentFindings) -> Vec<Beside> {
+pub fn beside(found: &FigureView<'_>) -> Vec<Beside> {
     found.published.iter().filter_map(|name| table_beside(name, found)).collect()
 }
 
-fn table_beside(name: &str, found: &ExperimentFindings) -> Option<Beside> {
+fn table_beside(name: &str, found: &FigureView<'_>) -> Option<Beside> {
     let table = super::names().find(|known| *known == name).and_then(|name| super::load(name).ok())?;
     let usual = table.workload.about().figures.first() == Some(&found.figure);
     (table.workload == found.workload && usual).then(|| compare(&table, found))
 }
 
-fn compare(table: &PublishedTable, planned: &ExperimentFindings) -> Beside {
-    let estimates = &planned.estimates;
+fn compare(table: &PublishedTable, planned: &FigureView<'_>) -> Beside {
+    let estimates = planned.estimates;
     let today = &Today::new(planned);
     let matching = Matching::new(table, planned);
     let pairs = matching.pairs();
@@ -95,7 +95,7 @@ fn stand_ins(table: &PublishedTable, pairs: &[Pair]) -> Vec<Difference> {
 }
 
 /// The systems whose version today is not the document's, as far as the table says that.
-fn versions(table: &PublishedTable, planned: &ExperimentFindings) -> Vec<Difference> {
+fn versions(table: &PublishedTable, planned: &FigureView<'_>) -> Vec<Difference> {
     let other = |(system, then): (&String, &String)| {
         let stands = |e: &&Estimate| e.trials > 0 && stands_for(table, system, "", e).is_some();
         let name = &planned.estimates.iter().find(stands)?.scenario.system;
@@ -161,7 +161,7 @@ fn missing(table: &PublishedTable, pairs: &[Pair], estimates: &[Estimate]) -> Ve
 
 /// A table of the rows that have both figures, as ratios to the best row of the same runtime and, for uploads, of the
 /// same size.
-fn points(table: &PublishedTable, planned: &ExperimentFindings, pairs: &[Pair]) -> findings::Table {
+fn points(table: &PublishedTable, planned: &FigureView<'_>, pairs: &[Pair]) -> findings::Table {
     let shown: Vec<&Pair> = pairs.iter().filter(|pair| pair.both().is_some()).collect();
     let uploads = matches!(table.rows, Rows::Upload(_));
     let same_work =

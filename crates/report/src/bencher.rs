@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lab::experiment::Figure;
-use lab::findings::{Estimate, ExperimentFindings, Findings, Tuned, is_hardly_measured};
+use lab::findings::{Estimate, FigureView, Findings, Tuned, is_hardly_measured};
 use serde::Serialize;
 use systems::Point;
 
@@ -24,11 +24,11 @@ type Measures = BTreeMap<&'static str, Metric>;
 /// Narrows' own endpoints, are left out.
 pub fn bencher(found: &Findings) -> String {
     let mut benchmarks: BTreeMap<String, Measures> = BTreeMap::new();
-    for e in &found.experiments {
-        for estimate in e.estimates.iter().filter(|each| is_followed(e, each)) {
+    for e in found.views() {
+        for estimate in e.estimates.iter().filter(|each| is_followed(&e, each)) {
             let name = format!("{}/{}", e.name, crate::printable(&e.label(&estimate.scenario)));
             let measures = benchmarks.entry(name).or_default();
-            measures.extend(figure(e, estimate));
+            measures.extend(figure(&e, estimate));
             // A figure has an interval. The percentiles of a run with another figure do not replace it.
             for (measure, metric) in percentiles(estimate) {
                 measures.entry(measure).or_insert(metric);
@@ -41,7 +41,7 @@ pub fn bencher(found: &Findings) -> String {
 
 /// Whether a row's figures are worth following. Of a search, those of the defaults and of the advised setting are: the others
 /// differ from search to search.
-fn is_followed(e: &ExperimentFindings, row: &Estimate) -> bool {
+fn is_followed(e: &FigureView<'_>, row: &Estimate) -> bool {
     let chosen = |found: &Tuned| {
         let advised = found.advice.as_ref().is_some_and(|advice| is_at(row, &advice.point));
         advised || e.base.as_ref().is_some_and(|base| base.scenario == row.scenario)
@@ -54,7 +54,7 @@ fn is_at(row: &Estimate, point: &Point) -> bool {
 }
 
 /// The experiment's figure, in the units of Bencher's own measures: operations a second and nanoseconds.
-fn figure(e: &ExperimentFindings, estimate: &Estimate) -> Option<(&'static str, Metric)> {
+fn figure(e: &FigureView<'_>, estimate: &Estimate) -> Option<(&'static str, Metric)> {
     let (measure, scale) = match e.figure {
         Figure::RequestsPerS | Figure::FramesPerS => ("throughput", 1.0),
         Figure::MaxRate => ("max-rate", 1.0),

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use lab::findings::{Cell, Claim, Code, ExperimentFindings, Findings, Table, Warning, Withheld};
+use lab::findings::{Cell, Claim, Code, FigureView, Findings, Table, Warning, Withheld};
 use measurement::doubt::Doubt;
 
 use crate::cell;
@@ -28,23 +28,23 @@ pub fn answers(findings: &Findings, width: usize, colour: bool) -> String {
     let page = Page::new(width, colour);
     let mut out = String::new();
     warnings_of_the_run(&page, &mut out, findings);
-    for (index, e) in findings.experiments.iter().enumerate() {
-        if e.tuned.is_some() {
-            searched(&page, &mut out, e);
-            continue;
+    for experiment in &findings.experiments {
+        for e in experiment.views() {
+            if e.tuned.is_some() {
+                searched(&page, &mut out, &e);
+                continue;
+            }
+            page.paragraph(&mut out, BOLD, "", &e.name);
+            page.paragraph(&mut out, style(&e), "  ", &answer(&e));
+            second(&e).iter().for_each(|sentence| page.paragraph(&mut out, "", "  ", sentence));
+            duets(&e).iter().for_each(|sentence| page.paragraph(&mut out, "", "  ", sentence));
         }
-        page.paragraph(&mut out, BOLD, "", &e.name);
-        page.paragraph(&mut out, style(e), "  ", &answer(e));
-        second(e).iter().for_each(|sentence| page.paragraph(&mut out, "", "  ", sentence));
-        if let Some(sentence) = duets(e) {
-            page.paragraph(&mut out, "", "  ", &sentence);
-        }
-        // The figures of an experiment share its trials.
-        if findings.experiments.get(index + 1).is_none_or(|next| next.name != e.name) {
-            memory(&page, &mut out, e);
+        // The figures share the trials.
+        if let Some(e) = experiment.views().next_back().filter(|e| e.tuned.is_none()) {
+            memory(&page, &mut out, &e);
         }
     }
-    let decided = findings.experiments.iter().any(|e| e.tuned.is_none() && style(e) == GREEN);
+    let decided = findings.views().any(|e| e.tuned.is_none() && style(&e) == GREEN);
     if decided {
         let how = "In brackets are 95 % intervals, for this machine and this hour. What is said to be faster or slower is so with 95 % \
                    certainty, for all comparisons of an experiment together.";
@@ -59,20 +59,17 @@ pub fn brief(findings: &Findings, width: usize, colour: bool) -> String {
     let page = Page::new(width, colour);
     let mut out = String::new();
     warnings_of_the_run(&page, &mut out, findings);
-    for (index, e) in findings.experiments.iter().enumerate() {
-        let further = index > 0 && findings.experiments[index - 1].name == e.name;
-        let several = has_several_figures(findings);
-        // A further figure of the same trials: its answer is enough.
-        if further && !several {
-            page.paragraph(&mut out, style(e), "  ", &format!("{}: {}", e.figure.name(), answer(e)));
-        }
-        if further {
-            continue;
-        }
+    let several = has_several_figures(findings);
+    for (index, each) in findings.experiments.iter().enumerate() {
         if index > 0 {
             out.push('\n');
         }
-        experiment(&page, &mut out, e, !several);
+        let mut figures = each.views();
+        figures.next().iter().for_each(|first| experiment(&page, &mut out, first, !several));
+        // Of a further figure of the same trials, the answer is enough.
+        for e in figures.filter(|_| !several) {
+            page.paragraph(&mut out, style(&e), "  ", &format!("{}: {}", e.figure.name(), answer(&e)));
+        }
     }
     out
 }
@@ -82,21 +79,21 @@ pub fn brief(findings: &Findings, width: usize, colour: bool) -> String {
 pub fn verdicts(findings: &Findings, width: usize, colour: bool) -> String {
     let page = Page::new(width, colour);
     let mut out = String::new();
-    let all = findings.experiments.iter().rev().filter(|_| has_several_figures(findings));
+    let all = findings.views().rev().filter(|_| has_several_figures(findings));
     for e in all.filter(|e| e.repeats.is_none()) {
-        page.paragraph(&mut out, style(e), "", &format!("{}: {}", e.figure.name(), answer(e)));
+        page.paragraph(&mut out, style(&e), "", &format!("{}: {}", e.figure.name(), answer(&e)));
     }
     out
 }
 
 /// Whether a comparison of commands has several figures.
 fn has_several_figures(findings: &Findings) -> bool {
-    let asked = findings.experiments.iter().filter(|e| Asked::of(e) == Asked::Typed && e.tuned.is_none());
+    let asked = findings.views().filter(|e| Asked::of(e) == Asked::Typed && e.tuned.is_none());
     asked.filter(|e| e.repeats.is_none()).count() > 1
 }
 
 /// Green if the first claim or the search is decided.
-fn style(e: &ExperimentFindings) -> &'static str {
+fn style(e: &FigureView<'_>) -> &'static str {
     if let Some(found) = &e.tuned {
         return match tuned::progress(e, found) {
             Progress::Decided => GREEN,
@@ -112,7 +109,7 @@ fn style(e: &ExperimentFindings) -> &'static str {
 }
 
 /// The answer of a search, what stands below it, and how to apply it.
-fn searched(page: &Page, out: &mut String, e: &ExperimentFindings) {
+fn searched(page: &Page, out: &mut String, e: &FigureView<'_>) {
     page.paragraph(out, BOLD, "", &format!("{}: {}", e.name, e.title));
     for (at, sentence) in headlines(e).iter().enumerate() {
         page.paragraph(out, if at == 0 { style(e) } else { "" }, "  ", sentence);
@@ -120,7 +117,7 @@ fn searched(page: &Page, out: &mut String, e: &ExperimentFindings) {
     page.to_paste(out, e);
 }
 
-fn experiment(page: &Page, out: &mut String, e: &ExperimentFindings, answered: bool) {
+fn experiment(page: &Page, out: &mut String, e: &FigureView<'_>, answered: bool) {
     if e.tuned.is_some() {
         searched(page, out, e);
     } else {
@@ -133,7 +130,7 @@ fn experiment(page: &Page, out: &mut String, e: &ExperimentFindings, answered: b
 }
 
 /// The answer of an experiment that compares, unless it stands elsewhere; its first table and the reason.
-fn compared(page: &Page, out: &mut String, e: &ExperimentFindings, answered: bool) {
+fn compared(page: &Page, out: &mut String, e: &FigureView<'_>, answered: bool) {
     let (sentence, reason) = answer_and_reason(e);
     page.paragraph(out, BOLD, "", &format!("{}: {}", e.name, e.title));
     if answered {
@@ -157,14 +154,14 @@ fn compared(page: &Page, out: &mut String, e: &ExperimentFindings, answered: boo
 }
 
 /// The memory for each connection, where it is known.
-fn memory(page: &Page, out: &mut String, e: &ExperimentFindings) {
+fn memory(page: &Page, out: &mut String, e: &FigureView<'_>) {
     if let Some(sentence) = per_connection(e) {
         page.paragraph(out, "", "  ", &sentence);
     }
 }
 
 /// What makes the answer doubtful, what the published figures say, and what did not run.
-fn doubts(page: &Page, out: &mut String, e: &ExperimentFindings) {
+fn doubts(page: &Page, out: &mut String, e: &FigureView<'_>) {
     let warnings: Vec<&Warning> = e.warnings.iter().filter(|warning| matters(e, warning)).collect();
     for warning in warnings.iter().take(MOST_WARNINGS) {
         let Advice { message, remedy } = advice(warning, Asked::of(e));
@@ -189,7 +186,7 @@ fn doubts(page: &Page, out: &mut String, e: &ExperimentFindings) {
 }
 
 /// As many columns as fit, from the left, without empty ones; and as many rows.
-fn on_one_screen(page: &Page, e: &ExperimentFindings, table: &Table) -> Captioned {
+fn on_one_screen(page: &Page, e: &FigureView<'_>, table: &Table) -> Captioned {
     let width = page.width.min(MOST_WIDTH);
     let wide = |index: usize| {
         let cells = table.rows.iter().map(|row| cell(&table.columns[index], &row.cells[index]));
@@ -225,7 +222,7 @@ fn is_of_the_run(code: Code) -> bool {
 }
 
 /// Whether a warning may change what the reader concludes from the answer. Trials that vary show in the intervals.
-fn matters(e: &ExperimentFindings, warning: &Warning) -> bool {
+fn matters(e: &FigureView<'_>, warning: &Warning) -> bool {
     // The answer of a search says how far it has come, and its settings run as often as the race wants.
     if e.tuned.is_some() && matches!(warning.code, Code::Incomplete | Code::TooFewTrials) {
         return false;
@@ -262,7 +259,7 @@ fn matters(e: &ExperimentFindings, warning: &Warning) -> bool {
     warning.scenarios.is_empty() || warning.scenarios.iter().any(|scenario| about.contains(scenario))
 }
 
-fn labels(e: &ExperimentFindings, scenarios: &[usize]) -> Vec<String> {
+fn labels(e: &FigureView<'_>, scenarios: &[usize]) -> Vec<String> {
     let known = scenarios.iter().filter_map(|index| e.estimates.get(*index));
     known.map(|estimate| e.label(&estimate.scenario)).collect()
 }
@@ -270,8 +267,8 @@ fn labels(e: &ExperimentFindings, scenarios: &[usize]) -> Vec<String> {
 /// Warnings about the machine, each once, from the experiment that it concerns most.
 fn warnings_of_the_run(page: &Page, out: &mut String, findings: &Findings) {
     let mut seen: Vec<(Code, &Warning, usize)> = Vec::new();
-    let asked = findings.experiments.first().map_or(Asked::File, Asked::of);
-    for warning in findings.experiments.iter().flat_map(|e| &e.warnings).filter(|w| is_of_the_run(w.code)) {
+    let asked = findings.experiments.first().map_or(Asked::File, |e| Asked::of(e));
+    for warning in findings.views().flat_map(|e| e.warnings).filter(|w| is_of_the_run(w.code)) {
         match seen.iter_mut().find(|(code, ..)| *code == warning.code) {
             Some((_, most, count)) => {
                 *count += 1;
@@ -284,7 +281,7 @@ fn warnings_of_the_run(page: &Page, out: &mut String, findings: &Findings) {
     }
     for (_, warning, count) in seen {
         let Advice { message, remedy } = advice(warning, asked);
-        let all = findings.experiments.len();
+        let all = findings.views().count();
         let places = if all > 1 { format!(", and in {count} of {all} experiments") } else { String::new() };
         page.paragraph(out, YELLOW, "", &format!("warning: {message}{places}. Remedy: {remedy}."));
     }

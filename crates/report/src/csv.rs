@@ -1,17 +1,17 @@
 //! Findings as CSV (RFC 4180): each table with its heading and raw numbers, and an empty line between tables.
 
-use lab::findings::{Cell, Column, ExperimentFindings, Findings, Table, Unit};
+use lab::findings::{Cell, Column, FigureView, Findings, Table, Unit};
 
 use crate::agreement;
 use crate::words::{beside, tables};
 
 /// All tables. The first column names the experiment, and headings include the unit.
 pub fn csv(findings: &Findings) -> String {
-    let of = |e: &ExperimentFindings| {
-        let tables = tables(e).into_iter().chain(beside(e));
+    let of = |e: FigureView<'_>| {
+        let tables = tables(&e).into_iter().chain(beside(&e));
         tables.map(|each| table("experiment", &e.name, &each.table)).collect::<Vec<_>>()
     };
-    findings.experiments.iter().flat_map(of).collect::<Vec<_>>().join("\r\n")
+    findings.views().flat_map(of).collect::<Vec<_>>().join("\r\n")
 }
 
 /// A table with an additional first column, which names what the table belongs to.

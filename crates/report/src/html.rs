@@ -12,7 +12,7 @@ mod table;
 
 use std::fmt::Write;
 
-use lab::findings::{ExperimentFindings, Findings};
+use lab::findings::Findings;
 use serde_json::Value;
 
 use crate::svg::escape;
@@ -52,8 +52,8 @@ pub fn html(findings: &Findings, run: &Run) -> String {
         run.seed
     );
     answers(&mut out, findings);
-    for (i, experiment) in findings.experiments.iter().enumerate() {
-        section::experiment(&mut out, i, experiment, &palette);
+    for (i, experiment) in findings.views().enumerate() {
+        section::experiment(&mut out, i, &experiment, &palette);
     }
     environment(&mut out, findings, run.environment);
     replay(&mut out, run);
@@ -63,9 +63,9 @@ pub fn html(findings: &Findings, run: &Run) -> String {
 }
 
 fn title(findings: &Findings) -> String {
-    match findings.experiments.as_slice() {
-        [only] => only.title.clone(),
-        several => format!("{} experiments", several.len()),
+    match (findings.views().count(), findings.experiments.first()) {
+        (1, Some(only)) => only.title.clone(),
+        (several, _) => format!("{several} experiments"),
     }
 }
 
@@ -85,12 +85,12 @@ fn head(findings: &Findings, run: &Run) -> String {
 
 /// The headline of each experiment, with a link to its section.
 fn answers(out: &mut String, findings: &Findings) {
-    if findings.experiments.len() < 2 {
+    if findings.views().count() < 2 {
         return;
     }
     out.push_str("<nav class=\"answers\" aria-label=\"Answers\">\n<ul>\n");
-    for (i, e) in findings.experiments.iter().enumerate() {
-        let answer = sentence(&answer(e));
+    for (i, e) in findings.views().enumerate() {
+        let answer = sentence(&answer(&e));
         let _ = writeln!(out, "<li><a href=\"#e{i}\">{}</a> <span>{answer}</span></li>", escape(&e.name));
     }
     out.push_str("</ul>\n</nav>\n");
@@ -110,7 +110,7 @@ fn environment(out: &mut String, findings: &Findings, environment: &Value) {
     out.push_str("<section aria-labelledby=\"environment\">\n<h2 id=\"environment\">Environment</h2>\n<dl class=\"facts\">\n");
     let mut facts = Vec::new();
     flatten("", environment, &mut facts);
-    let versions = findings.experiments.iter().flat_map(|e: &ExperimentFindings| &e.versions);
+    let versions = findings.experiments.iter().flat_map(|e| &e.versions);
     let versions: std::collections::BTreeMap<&String, &String> = versions.collect();
     facts.extend(
         versions.into_iter().map(|(system, version)| (format!("version of {system}"), version.clone())),
@@ -157,7 +157,7 @@ fn replay(out: &mut String, run: &Run) {
 }
 
 fn snippets(out: &mut String, findings: &Findings) {
-    let all = || findings.experiments.iter().flat_map(|e| e.snippets.iter().map(move |s| (e, s)));
+    let all = || findings.views().flat_map(|e| e.snippets.iter().map(move |s| (e, s)));
     if all().next().is_none() {
         return;
     }

@@ -1,7 +1,7 @@
 //! Findings as JSON, for programs. Numbers are raw, and each document has a schema version.
 
 use lab::compare::RunComparison;
-use lab::findings::{ExperimentFindings, Findings, Gate, Silence};
+use lab::findings::{ExperimentFindings, FigureFindings, FigureView, Findings, Gate, Shared, Silence};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::words::{Advice, Asked, Caption, advice, caption, caption_beside, headlines};
 
 /// The schema version of a report.
-pub const SCHEMA: u32 = 9;
+pub const SCHEMA: u32 = 10;
 /// The schema version of a comparison.
 pub const COMPARISON_SCHEMA: u32 = 5;
 
@@ -29,12 +29,22 @@ struct Document<'a> {
     gates: &'a [Gate],
 }
 
-/// The findings of one experiment, and the sentences of its report.
+/// The findings of one experiment.
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "Experiment")]
 struct Section<'a> {
     #[serde(flatten)]
-    found: &'a ExperimentFindings,
+    shared: &'a Shared,
+    /// What each of its figures says, the first in front. A search has its first only.
+    figures: Vec<OfFigure<'a>>,
+}
+
+/// What one figure of an experiment says, and the sentences of its report.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "ExperimentFigure")]
+struct OfFigure<'a> {
+    #[serde(flatten)]
+    found: &'a FigureFindings,
     /// The claims in words, in the same order. The first is the headline. Of a search: its answer, and what stands below it.
     headlines: Vec<String>,
     /// Why there is no claim. Null if there is one, and if a search has the answer.
@@ -49,14 +59,20 @@ struct Section<'a> {
 
 impl<'a> Section<'a> {
     fn of(found: &'a ExperimentFindings) -> Self {
-        let advice = found.warnings.iter().map(|warning| advice(warning, Asked::of(found))).collect();
+        let figures = found.figures.iter().zip(found.views()).map(|(found, e)| OfFigure::of(found, &e));
+        Self { shared: &found.shared, figures: figures.collect() }
+    }
+}
+
+impl<'a> OfFigure<'a> {
+    fn of(found: &'a FigureFindings, e: &FigureView<'_>) -> Self {
         Self {
             found,
-            headlines: headlines(found),
-            silence: found.silence(),
-            advice,
-            captions: found.tables.iter().map(|table| caption(found, table)).collect(),
-            captions_beside: found.beside.iter().map(|beside| caption_beside(found, beside)).collect(),
+            headlines: headlines(e),
+            silence: e.silence(),
+            advice: e.warnings.iter().map(|warning| advice(warning, Asked::of(e))).collect(),
+            captions: e.tables.iter().map(|table| caption(e, table)).collect(),
+            captions_beside: e.beside.iter().map(|beside| caption_beside(e, beside)).collect(),
         }
     }
 }

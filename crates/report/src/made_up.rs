@@ -2,8 +2,8 @@
 //! executor.
 
 use lab::experiment::grid::Axis as Knob;
-use lab::experiment::{Figure as Quantity, Form, Subject};
-use lab::findings::{ExperimentFindings, findings};
+use lab::experiment::{Figure as Quantity, Figures, Form, Subject};
+use lab::findings::{ExperimentFindings, FigureView, findings};
 use lab::observation::{Observation, Scenario, Timing, Trial};
 use lab::plan::{Base, Plan, Planned, Setup};
 use lab::rounds;
@@ -43,9 +43,8 @@ fn setup(workload: Workload, knobs: &[(&str, &[i64])]) -> Setup {
         title: "Of a test".to_owned(),
         about: String::new(),
         workload,
-        figure: Quantity::RequestsPerS,
+        figures: Figures { first: Quantity::RequestsPerS, others: Vec::new() },
         asks: None,
-        also: Vec::new(),
         objective: None,
         published: Vec::new(),
         threshold: 0.05,
@@ -95,6 +94,11 @@ pub(crate) fn found(systems: &[&str], knobs: &[(&str, &[i64])], rules: &[Rule]) 
     findings(&plan, &observations).experiments.remove(0)
 }
 
+/// An experiment as its first figure sees it.
+pub(crate) fn view(found: &ExperimentFindings) -> FigureView<'_> {
+    found.view(0)
+}
+
 fn fake(rules: &[Rule]) -> Fake {
     Fake::new(1000.0, rules.to_vec(), Noise { spread: 0.01, ..Noise::default() }, 1)
 }
@@ -123,7 +127,7 @@ impl Sought<'_> {
         let scenario = Scenario::new("e", "a", Workload::Requests, point.collect()).expect("work");
         let mut setup = setup(Workload::Requests, self.knobs);
         setup.base = Some(Base { scenario, command: String::new() });
-        setup.subject.also = self.also.to_vec();
+        setup.subject.figures.others = self.also.to_vec();
         let apply = self.knobs.iter().map(|(knob, _)| ((*knob).to_owned(), format!("{knob} {{value}};")));
         let apply = [("a".to_owned(), apply.collect())].into();
         let planned = Planned { setup, scenarios: Vec::new(), apply, search: None };

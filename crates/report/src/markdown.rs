@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use lab::findings::{ExperimentFindings, FailedTrials, Findings, Warning};
+use lab::findings::{FailedTrials, FigureView, Findings, Warning};
 
 use crate::parts::{ORDER, Part};
 use crate::words::tuned::lines_to_paste;
@@ -13,11 +13,11 @@ use crate::{cell, printable};
 
 /// All experiments, each under a heading.
 pub fn markdown(findings: &Findings) -> String {
-    let sections = findings.experiments.iter().map(experiment);
+    let sections = findings.views().map(|e| experiment(&e));
     sections.collect::<Vec<_>>().join("\n")
 }
 
-fn experiment(e: &ExperimentFindings) -> String {
+fn experiment(e: &FigureView<'_>) -> String {
     let mut out = format!("## {}: {}\n\n", e.name, plain(&e.title));
     if !e.about.is_empty() {
         let _ = writeln!(out, "{}\n", plain(&e.about));
@@ -26,7 +26,7 @@ fn experiment(e: &ExperimentFindings) -> String {
     out
 }
 
-fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
+fn part(out: &mut String, which: Part, e: &FigureView<'_>) {
     match which {
         Part::ConditionOutcome => {
             for (i, sentence) in headlines(e).iter().enumerate() {
@@ -54,7 +54,7 @@ fn part(out: &mut String, which: Part, e: &ExperimentFindings) {
 }
 
 /// The lines that set what a search advises, as code.
-fn to_paste(out: &mut String, e: &ExperimentFindings) {
+fn to_paste(out: &mut String, e: &FigureView<'_>) {
     let lines: Vec<String> = lines_to_paste(e).map(printable).collect();
     if !lines.is_empty() {
         let _ = writeln!(out, "\n```\n{}\n```", lines.join("\n"));

@@ -1,11 +1,11 @@
 //! Tests of each format with fixed findings and expected strings.
 
 use lab::experiment::grid::Excluded;
-use lab::experiment::{Figure, Form, Subject};
+use lab::experiment::{Figure, Figures, Form, Subject};
 use lab::findings::{Beside, BestOf, FigureTable, Note, Presence, Shape, ShapeFigures, TableKind};
 use lab::findings::{
-    Cell, Claim, Code, Column, ExperimentFindings, FailedTrials, Findings, Interaction, Ratio, Row, Snippet,
-    Table, Unit, Warning, WithoutFigure,
+    Cell, Claim, Code, Column, ExperimentFindings, FailedTrials, FigureFindings, Findings, Interaction,
+    Ratio, Row, Shared, Snippet, Table, Unit, Warning, WithoutFigure,
 };
 use lab::plan::Setup;
 use measurement::doubt::Evidence;
@@ -85,9 +85,8 @@ fn subject() -> Subject {
         title: "Buffers".to_owned(),
         about: "Does it matter?".to_owned(),
         workload: serde_json::from_str("\"upload\"").unwrap(),
-        figure: Figure::MsPerUpload,
+        figures: Figures { first: Figure::MsPerUpload, others: Vec::new() },
         asks: None,
-        also: Vec::new(),
         objective: None,
         published: Vec::new(),
         threshold: 0.05,
@@ -116,18 +115,24 @@ fn fixed() -> Findings {
         duet: false,
         from_file: false,
     };
-    let e = ExperimentFindings {
+    let shared = Shared {
         tuned: None,
         setup,
         design: stats::Design::ONCE,
         builds: None,
+        duets: None,
+        trials_planned: 9,
+        trials_done: 9,
+        failures: vec![failed()],
+        generators: None,
+        versions: [("cowboy2".to_owned(), "2.8.0".to_owned())].into(),
+    };
+    let figure = FigureFindings {
+        figure: Figure::MsPerUpload,
         noise_floor: None,
         comparisons: Vec::new(),
         effects: Vec::new(),
         outliers: Vec::new(),
-        duets: None,
-        trials_planned: 9,
-        trials_done: 9,
         claims: vec![depends("buffer", "length"), depends("length", "buffer")],
         tables: vec![table],
         estimates: Vec::new(),
@@ -139,15 +144,13 @@ fn fixed() -> Findings {
             seen: None,
             scenarios: vec!["cowboy2 buffer=1460".to_owned()],
         }],
-        failures: vec![failed()],
         snippets: Vec::new(),
         without_figure: vec![WithoutFigure {
             system: "node".to_owned(),
             evidence: Evidence::NothingEnded { attempts: 4, window_s: 2.0 },
         }],
-        generators: None,
-        versions: [("cowboy2".to_owned(), "2.8.0".to_owned())].into(),
     };
+    let e = ExperimentFindings { shared, figures: vec![figure] };
     Findings { experiments: vec![e], gates: Vec::new() }
 }
 
@@ -197,8 +200,11 @@ fn tables_are_folded_for_a_narrow_terminal_without_losing_cells() {
     assert_eq!(tables, ["system     buffer     time  of ref"]);
     let mut wide = fixed();
     for i in 0..6 {
-        wide.experiments[0].tables[0].table.columns.push(column(&format!("more {i}"), Some(Unit::Count)));
-        for row in &mut wide.experiments[0].tables[0].table.rows {
+        wide.experiments[0].figures[0].tables[0]
+            .table
+            .columns
+            .push(column(&format!("more {i}"), Some(Unit::Count)));
+        for row in &mut wide.experiments[0].figures[0].tables[0].table.rows {
             row.cells.push(Cell::Number(f64::from(i) * 1000.0));
         }
     }
@@ -283,7 +289,7 @@ Versions:
 #[test]
 fn every_format_has_the_same_order() {
     let mut found = fixed();
-    found.experiments[0].snippets.push(Snippet {
+    found.experiments[0].figures[0].snippets.push(Snippet {
         system: "cowboy2".to_owned(),
         point: systems::Point::new(),
         text: "set it so".to_owned(),
@@ -315,7 +321,7 @@ fn every_format_has_the_same_order() {
 #[test]
 fn csv_has_raw_numbers() {
     let mut findings = fixed();
-    findings.experiments[0].tables[0].table.rows[2].cells[0] = Cell::Text("a \"b\", c".to_owned());
+    findings.experiments[0].figures[0].tables[0].table.rows[2].cells[0] = Cell::Text("a \"b\", c".to_owned());
     assert_eq!(
         csv(&findings),
         "experiment,system,buffer (bytes),time (ms),of ref (share of 1)\r\n\
@@ -331,7 +337,7 @@ fn csv_has_raw_numbers() {
 fn json_has_a_schema_version_and_raw_numbers() {
     let value: serde_json::Value = serde_json::from_str(&json(&fixed(), &serde_json::Value::Null)).unwrap();
     assert_eq!(value["schema"], SCHEMA);
-    let table = &value["experiments"][0]["tables"][0];
+    let table = &value["experiments"][0]["figures"][0]["tables"][0];
     assert_eq!(table["columns"][2], serde_json::json!({"name": "time", "unit": "milliseconds"}));
     assert_eq!(table["rows"][1]["cells"], serde_json::json!(["cowboy2", 262_144.0, 823.25, 0.41]));
     assert_eq!(table["rows"][2]["cells"][1], serde_json::Value::Null);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use lab::findings::{ExperimentFindings, FailedTrials, Findings, Row, Table, Warning};
+use lab::findings::{FailedTrials, FigureView, Findings, Row, Table, Warning};
 
 use crate::number::several;
 use crate::parts::{ORDER, Part};
@@ -21,7 +21,7 @@ pub(crate) const YELLOW: &str = "33";
 /// All experiments, in lines of at most `width` columns as far as words and keys allow. `colour` adds ANSI colours.
 pub fn text(findings: &Findings, width: usize, colour: bool) -> String {
     let page = Page::new(width, colour);
-    let sections = findings.experiments.iter().map(|e| page.experiment(e));
+    let sections = findings.views().map(|e| page.experiment(&e));
     sections.collect::<Vec<_>>().join("\n")
 }
 
@@ -40,7 +40,7 @@ impl Page {
         if self.colour { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    fn experiment(&self, e: &ExperimentFindings) -> String {
+    fn experiment(&self, e: &FigureView<'_>) -> String {
         let mut out = String::new();
         self.paragraph(&mut out, BOLD, "", &format!("{}: {}", e.name, e.title));
         if !e.about.is_empty() {
@@ -50,7 +50,7 @@ impl Page {
         out
     }
 
-    fn part(&self, out: &mut String, which: Part, e: &ExperimentFindings) {
+    fn part(&self, out: &mut String, which: Part, e: &FigureView<'_>) {
         match which {
             Part::ConditionOutcome => {
                 for (i, sentence) in headlines(e).iter().enumerate() {
@@ -93,7 +93,7 @@ impl Page {
     }
 
     /// The lines that set what a search advises, as they are.
-    pub(crate) fn to_paste(&self, out: &mut String, e: &ExperimentFindings) {
+    pub(crate) fn to_paste(&self, out: &mut String, e: &FigureView<'_>) {
         lines_to_paste(e).for_each(|line| out.push_str(&format!("    {}\n", printable(line))));
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use stats::{BetweenRuns, Location};
 
 use super::{Chosen, Entry, Sides, environment};
-use crate::findings::ExperimentFindings;
+use crate::findings::FigureView;
 use crate::plan::Plan;
 
 /// The most earlier runs that are worth reading. More hardly make an interval narrower.
@@ -78,10 +78,13 @@ impl History {
             !machines.iter().any(|machine| environment::is_another_machine(&run.environment, machine))
         };
         let of = |run: &Chosen| {
-            let alike = |e: &&ExperimentFindings| {
-                both.iter().all(|asked| environment::asks_the_same(e, asked.experiment))
+            let alike = |e: &FigureView| {
+                let same = |asked: &Entry| {
+                    e.figure == asked.experiment.figure && environment::asks_the_same(e, &asked.experiment)
+                };
+                both.iter().all(same)
             };
-            let experiment = run.findings.experiments.iter().find(alike)?;
+            let experiment = run.findings.views().find(alike)?;
             let mut estimates = experiment.estimates.iter();
             let estimate = estimates.find(|other| other.scenario == entry.estimate.scenario)?;
             location(Entry { experiment, estimate }).filter(|_| estimate.compares())

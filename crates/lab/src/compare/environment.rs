@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Chosen, Matched};
-use crate::findings::ExperimentFindings;
+use crate::findings::{ExperimentFindings, Shared};
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -31,9 +31,7 @@ pub(super) fn differences(a: &Chosen, b: &Chosen, matched: &[Matched]) -> Vec<Di
     values(&mut all, "", &a.environment, &b.environment);
     let shared = |e: &&ExperimentFindings| matched.iter().any(|m| m.experiment == e.name);
     for left in a.findings.experiments.iter().filter(shared) {
-        if let Some(right) =
-            b.findings.experiments.iter().find(|e| e.name == left.name && e.figure == left.figure)
-        {
+        if let Some(right) = b.findings.experiments.iter().find(|e| e.name == left.name) {
             experiment(&mut all, left, right);
         }
     }
@@ -49,7 +47,7 @@ pub fn is_another_machine(a: &Value, b: &Value) -> bool {
 }
 
 /// Whether two experiments ask the same in the same way.
-pub(super) fn asks_the_same(a: &ExperimentFindings, b: &ExperimentFindings) -> bool {
+pub(super) fn asks_the_same(a: &Shared, b: &Shared) -> bool {
     let mut all = Vec::new();
     experiment(&mut all, a, b);
     a.name == b.name && a.objective == b.objective && !all.iter().any(|difference| difference.grave)
@@ -86,15 +84,14 @@ fn show(value: &Value) -> String {
     }
 }
 
-fn experiment(all: &mut Vec<Difference>, a: &ExperimentFindings, b: &ExperimentFindings) {
+fn experiment(all: &mut Vec<Difference>, a: &Shared, b: &Shared) {
     let name = &a.name;
     let mut add = |what: String, a: String, b: String, grave: bool| {
         if a != b {
             all.push(Difference { what: format!("{name} {what}"), a, b, grave });
         }
     };
-    let form = |e: &ExperimentFindings| format!("{:?}", e.form).to_lowercase();
-    add("figure".to_owned(), format!("{:?}", a.figure), format!("{:?}", b.figure), true);
+    let form = |e: &Shared| format!("{:?}", e.form).to_lowercase();
     for (what, seconds) in [
         ("warmup_s", (|t| t.warmup_s) as fn(&crate::observation::Timing) -> f64),
         ("measure_s", |t| t.measure_s),
@@ -102,9 +99,9 @@ fn experiment(all: &mut Vec<Difference>, a: &ExperimentFindings, b: &ExperimentF
     ] {
         add(what.to_owned(), seconds(&a.timing).to_string(), seconds(&b.timing).to_string(), true);
     }
-    let base = |e: &ExperimentFindings| e.base.as_ref().map_or("-".to_owned(), |base| base.command.clone());
+    let base = |e: &Shared| e.base.as_ref().map_or("-".to_owned(), |base| base.command.clone());
     add("base".to_owned(), base(a), base(b), true);
-    let duets = |e: &ExperimentFindings| e.duets.as_ref().is_some_and(|duets| duets.count).to_string();
+    let duets = |e: &Shared| e.duets.as_ref().is_some_and(|duets| duets.count).to_string();
     add("duets".to_owned(), duets(a), duets(b), true);
     add("form".to_owned(), form(a), form(b), false);
     for (system, version) in &a.versions {

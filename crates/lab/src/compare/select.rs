@@ -66,7 +66,7 @@ impl Selection {
     /// # Errors
     /// Names the first that it does not have, and the nearest that it has.
     pub fn check(&self, findings: &Findings) -> Result<(), String> {
-        let all = findings.experiments.iter().flat_map(|e| &e.estimates).map(|e| &e.scenario);
+        let all = findings.views().flat_map(|e| e.estimates).map(|e| &e.scenario);
         let mut selected: Vec<&Scenario> = all.collect();
         if let Some(name) = &self.experiment {
             known("experiment", name, findings.experiments.iter().map(|e| e.name.as_str()))?;
@@ -123,7 +123,7 @@ type Key = (String, &'static str, Option<String>, Option<String>, Point);
 fn entries<'a>(side: &'a Chosen, other: &Selection) -> BTreeMap<Key, Entry<'a>> {
     let selection = if side.selection == Selection::default() { other } else { &side.selection };
     let mut entries = BTreeMap::new();
-    for experiment in &side.findings.experiments {
+    for experiment in side.findings.views() {
         for estimate in experiment.estimates.iter().filter(|e| selection.selects(&e.scenario)) {
             let scenario = &estimate.scenario;
             let mut point = scenario.point.clone();
@@ -151,7 +151,7 @@ pub(super) fn pairs<'a>(a: &'a Chosen, b: &'a Chosen) -> (Vec<(Entry<'a>, Entry<
     let alone = |first: bool, other: &Chosen, entry: &Entry| {
         let name = &entry.experiment.name;
         let figure = entry.experiment.figure;
-        let other = other.findings.experiments.iter().find(|e| e.name == *name && e.figure == figure);
+        let other = other.findings.views().find(|e| e.name == *name && e.figure == figure);
         Alone { first, experiment: name.clone(), scenario: entry.label(other) }
     };
     for (key, entry) in left {
@@ -162,7 +162,8 @@ pub(super) fn pairs<'a>(a: &'a Chosen, b: &'a Chosen) -> (Vec<(Entry<'a>, Entry<
     }
     unmatched.extend(right.values().map(|entry| alone(false, a, entry)));
     let order = |entry: &Entry| {
-        let experiment = a.findings.experiments.iter().position(|e| std::ptr::eq(e, entry.experiment));
+        let experiment =
+            a.findings.views().position(|e| std::ptr::eq(e.estimates, entry.experiment.estimates));
         let estimate = entry.experiment.estimates.iter().position(|e| std::ptr::eq(e, entry.estimate));
         (experiment, estimate)
     };

@@ -69,7 +69,7 @@ fn equal_scenarios_of_two_runs_are_paired() {
 fn scenarios_under_different_objectives_are_not_paired() {
     let under = |name, objective| {
         let mut side = chosen(name, "", 1, 0.1);
-        side.findings.experiments[0].setup.subject.objective = load::Slo::parse(objective).ok();
+        side.findings.experiments[0].shared.setup.subject.objective = load::Slo::parse(objective).ok();
         side
     };
     let found = compare(&under("a", "p99<20ms"), &under("b", "p99<20ms"));
@@ -100,14 +100,14 @@ fn differences_are_listed_and_only_grave_ones_make_a_comparison_meaningless() {
     // An unknown machine is listed, but is not grave.
     b.environment = serde_json::Value::Null;
     assert!(!compare(&a, &b).is_meaningless() && compare(&a, &b).differences.len() == 1);
-    b.findings.experiments[0].setup.timing.measure_s = 9.0;
+    b.findings.experiments[0].shared.setup.timing.measure_s = 9.0;
     assert!(compare(&a, &b).is_meaningless());
 }
 
 #[test]
 fn two_runs_without_a_reference_are_not_compared() {
     let (a, mut b) = (chosen("a", "", 2, 0.1), chosen("b", "", 2, 0.1));
-    b.findings.experiments[0].estimates.retain(|e| !e.is_reference());
+    b.findings.experiments[0].figures[0].estimates.retain(|e| !e.is_reference());
     let found = compare(&a, &b);
     assert!(found.matched.iter().all(|m| m.ratio.is_none() && !m.verdict.is_decided()));
     assert_eq!(found.matched[0].because, Some(Incomparable::NoReference));

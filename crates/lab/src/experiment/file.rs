@@ -10,7 +10,7 @@ use systems::input::suggestion;
 use systems::{InputError, Source, Value, Workload, is_reference};
 use toml::Spanned;
 
-use super::{Asks, Block, DEFAULT_THRESHOLD, Experiment, Figure, Schedule, Subject, TABLES, rate};
+use super::{Asks, Block, DEFAULT_THRESHOLD, Experiment, Figure, Figures, Schedule, Subject, TABLES, rate};
 use crate::ask::Ask;
 use crate::observation::{LONGEST_TRIAL_S, Timing};
 
@@ -69,9 +69,8 @@ impl ExperimentFile {
             title: self.title,
             about: self.about,
             workload: self.workload,
-            figure,
+            figures: Figures { first: figure, others: also },
             asks: asks.map(|asks| asks.get_ref().clone()),
-            also,
             objective,
             published,
             threshold: threshold.map_or(Ok(DEFAULT_THRESHOLD), |share| self::threshold(source, share))?,

@@ -44,7 +44,7 @@ pub(super) fn check(experiment: &Experiment, scenario: &Scenario) -> Result<(), 
             "the figure `max_rate` is a rate that each trial searches itself",
             "remove the knob `rate`, or the figure `max_rate` with its objective",
         ),
-        None if !open && experiment.subject.figures().any(Figure::needs_rate) => (
+        None if !open && experiment.subject.figures.iter().any(Figure::needs_rate) => (
             "this figure counts from when a request was due, and a closed loop has no schedule",
             "give `rate` a value above 0 in every block",
         ),

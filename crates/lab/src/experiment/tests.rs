@@ -327,9 +327,8 @@ fn subject(figure: Figure) -> Subject {
         title: "Made of values".to_owned(),
         about: String::new(),
         workload: Workload::Requests,
-        figure,
+        figures: Figures { first: figure, others: Vec::new() },
         asks: None,
-        also: Vec::new(),
         objective: None,
         published: Vec::new(),
         threshold: 0.05,
@@ -395,7 +394,7 @@ fn an_experiment_made_of_values_runs() {
     let observe = |trial| crate::session::observe(&mut fake, trial).expect("nobody interrupts");
     let observations: Vec<_> = plan.trials.iter().map(observe).collect();
     let found = crate::findings::findings(&plan, &observations);
-    let claims = &found.experiments[0].claims;
+    let claims = &found.experiments[0].figures[0].claims;
     let [crate::findings::Claim::Knob { comparison, narrow: true, default: true, .. }, ..] = &claims[..]
     else {
         panic!("{claims:?}")
@@ -412,8 +411,8 @@ fn an_experiment_of_the_highest_rate_runs() {
     catalog.insert(server(&["serve", "{port}", "{batch}"]).unwrap());
     let blocks = [vec![("batch", vec![Value::Integer(1), Value::Integer(8)])]];
     let objective = Some(Slo::parse("p99<20ms").unwrap());
-    let subject =
-        Subject { objective, also: vec![Figure::RequestsPerS, Figure::P99Us], ..subject(Figure::MaxRate) };
+    let figures = Figures { first: Figure::MaxRate, others: vec![Figure::RequestsPerS, Figure::P99Us] };
+    let subject = Subject { objective, figures, ..subject(Figure::MaxRate) };
     let experiment = Experiment::new(subject, &["plain"], 3, TIMING, &blocks).unwrap();
     let request = Request { experiment, form: Form::Full, overrides: Overrides::default() };
     let plan = plan(&[request], &catalog, &BTreeMap::new(), 1).unwrap();
@@ -438,7 +437,7 @@ fn an_experiment_of_the_highest_rate_runs() {
     let observe = |trial| crate::session::observe(&mut fake, trial).expect("nobody interrupts");
     let observations: Vec<_> = plan.trials.iter().map(observe).collect();
     let found = crate::findings::findings(&plan, &observations);
-    let estimates = |figure| &found.experiments.iter().find(|e| e.figure == figure).unwrap().estimates;
+    let estimates = |figure| found.views().find(|e| e.figure == figure).unwrap().estimates;
     let highest = estimates(Figure::MaxRate);
     assert_eq!((highest[0].figure, highest[1].figure), (Some(1000.0), Some(2000.0)));
     // No rate failed at the second, so it may carry more.

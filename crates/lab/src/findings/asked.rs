@@ -17,7 +17,7 @@ use systems::{Point, Value, is_reference};
 use crate::experiment::Figure;
 use crate::experiment::grid::Axis;
 use crate::observation::{Scenario, projection};
-use crate::plan::Planned;
+use crate::plan::{Planned, View};
 
 /// A fall between neighbouring values is a cliff if it exceeds what the additional work explains by this factor.
 pub const CLIFF: f64 = 1.5;
@@ -57,7 +57,7 @@ pub(super) struct Asked {
 }
 
 /// All comparisons that the experiment asks for.
-pub(super) fn asked(planned: &Planned) -> Vec<Asked> {
+pub(super) fn asked(planned: &View<'_>) -> Vec<Asked> {
     // A search chose what to try again, so its rounds prove nothing but what `tuned::advice` takes from them.
     if planned.search.is_some() || !planned.is_compared() {
         return Vec::new();
@@ -98,7 +98,7 @@ pub(super) fn asked(planned: &Planned) -> Vec<Asked> {
 }
 
 /// Whether a knob sets the work. It is no finding that more work takes longer; only cliffs are findings.
-pub(super) fn is_work(planned: &Planned, axis: &Axis) -> bool {
+pub(super) fn is_work(planned: &View<'_>, axis: &Axis) -> bool {
     match planned.workload.purpose(&axis.knob) {
         Purpose::Amount | Purpose::Patience => true,
         // Several uploads share the machine, so each takes longer.
@@ -141,7 +141,7 @@ pub(super) fn baseline(planned: &Planned, axis: &Axis, group: &[usize]) -> Optio
     group.iter().find(|index| default.is_some() && at_default(index)).or(group.first()).copied()
 }
 
-fn steps(planned: &Planned, axis: &Axis, mut group: Vec<usize>) -> Vec<Asked> {
+fn steps(planned: &View<'_>, axis: &Axis, mut group: Vec<usize>) -> Vec<Asked> {
     let number = |index: usize| match planned.scenarios[index].point.get(&axis.knob) {
         Some(Value::Integer(number)) if *number > 0 => Some(*number as f64),
         _ => None,

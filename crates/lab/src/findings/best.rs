@@ -13,7 +13,7 @@ use super::Rows;
 use super::asked::{baseline, groups};
 use super::{By, Comparison, Estimate};
 use crate::experiment::grid::Axis;
-use crate::plan::Planned;
+use crate::plan::View;
 
 /// The best value of a knob in a group of scenarios that differ only in it. Scenarios are positions in the estimates.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +35,7 @@ pub(super) struct Best {
 /// The comparisons of an experiment, and what their verdicts depend on.
 #[derive(Clone, Copy)]
 pub(super) struct Results<'a> {
-    pub planned: &'a Planned,
+    pub planned: &'a View<'a>,
     pub estimates: &'a [Estimate],
     pub rows: &'a Rows,
     pub comparisons: &'a [Comparison],

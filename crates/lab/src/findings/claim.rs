@@ -13,10 +13,10 @@ use super::asked::CLIFF;
 use super::best::Results;
 use super::leader::{Behind, Order, order};
 use super::reason::{self, Reason};
-use super::{By, Comparison, Effect, Estimate, ExperimentFindings, Interaction, Ratio};
+use super::{By, Comparison, Effect, Estimate, FigureView, Interaction, Ratio};
 use crate::experiment::Asks;
 use crate::experiment::grid::Axis;
-use crate::plan::Planned;
+use crate::plan::View;
 
 /// One claim. Scenarios are positions in the estimates. The interval of its comparison allows for the choice: it holds together with
 /// those of all comparisons of the same knob, or of the systems.
@@ -217,7 +217,7 @@ impl Claim {
     }
 }
 
-impl ExperimentFindings {
+impl FigureView<'_> {
     /// Why there is no claim. None if there is one, or if a search has the answer.
     pub fn silence(&self) -> Option<Silence> {
         let few = self.comparisons.iter().all(|c| (c.rounds as usize) < FEWEST_ROUNDS);
@@ -249,7 +249,7 @@ impl ExperimentFindings {
 
 /// Makes claims from comparisons, each with its weight in the order of claims.
 struct Claimer<'a> {
-    planned: &'a Planned,
+    planned: &'a View<'a>,
     estimates: &'a [Estimate],
 }
 

@@ -18,7 +18,7 @@ fn claims_name_knobs_that_matter_and_knobs_that_do_not() {
     let [
         Claim::Knob { comparison, narrow: true, ties, .. },
         Claim::NoDifference { by, threshold: 0.05, against, .. },
-    ] = &e.claims[..]
+    ] = e.claims
     else {
         panic!("{:?}", e.claims)
     };
@@ -60,7 +60,7 @@ fn frames_have_a_pivot_table_and_a_cliff_is_claimed() {
         Claim::Cliff { comparison: cliff, .. },
         Claim::Knob { comparison: knob, narrow: true, .. },
         Claim::DependsOn { knob: depends, interaction },
-    ] = &e.claims[..]
+    ] = e.claims
     else {
         panic!("{:?}", e.claims)
     };
@@ -98,7 +98,7 @@ fn a_system_that_the_generator_held_back_is_at_least_as_fast_as_claimed() {
         Claim::Systems { comparison: systems, unequal: false, .. },
         // A lower bound may differ.
         Claim::Undecided { comparison: open, equal: 1, of: 2, .. },
-    ] = &e.claims[..]
+    ] = e.claims
     else {
         panic!("{:?}", e.claims)
     };
@@ -123,7 +123,7 @@ fn a_system_that_the_generator_held_back_is_not_slower_and_the_comparison_says_w
             measured(m)
         });
         let e = one(findings(&plan, &observations));
-        let [found] = &e.comparisons[..] else { panic!("{:?}", e.comparisons) };
+        let [found] = e.comparisons else { panic!("{:?}", e.comparisons) };
         let ratio = found.ratio.expect("both were measured");
         let withheld = (busy > 0.9).then_some(Withheld::LowerBound);
         assert_eq!((found.verdict, found.withheld), (verdict, withheld), "{found:?}");
@@ -148,9 +148,7 @@ fn systems_are_told_in_order_and_ties_apart() {
         measured(measurement(answers, 5.0))
     });
     let e = one(findings(&plan, &observations));
-    let [Claim::Systems { comparison, equal, ties, rest, .. }] = &e.claims[..] else {
-        panic!("{:?}", e.claims)
-    };
+    let [Claim::Systems { comparison, equal, ties, rest, .. }] = e.claims else { panic!("{:?}", e.claims) };
     let name = |index: usize| e.estimates[index].scenario.system.as_str();
     assert_eq!((name(comparison.scenario), name(comparison.against)), ("fast", "slow"));
     assert_eq!(ties.iter().map(|index| name(*index)).collect::<Vec<_>>(), ["noisy"]);
@@ -243,7 +241,7 @@ fn a_system_that_is_shown_to_be_as_fast_is_no_tie() {
         measured(measurement(n, 5.0))
     });
     let e = one(findings(&plan, &observations));
-    let [Claim::Systems { equal, ties, .. }] = &e.claims[..] else { panic!("{:?}", e.claims) };
+    let [Claim::Systems { equal, ties, .. }] = e.claims else { panic!("{:?}", e.claims) };
     let names =
         |all: &[usize]| all.iter().map(|at| e.estimates[*at].scenario.system.clone()).collect::<Vec<_>>();
     assert_eq!((names(equal), names(ties)), (vec!["level".to_owned()], vec![]));

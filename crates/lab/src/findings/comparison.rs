@@ -13,7 +13,7 @@ use super::withheld::{Withheld, withheld};
 use super::{Compared, Estimate, Missing, estimate};
 use crate::experiment::Figure;
 use crate::observation::{Observation, Scenario};
-use crate::plan::{Planned, Setup};
+use crate::plan::{Planned, Setup, View};
 
 /// A ratio and its interval.
 #[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -138,7 +138,7 @@ pub struct Judged {
 
 /// Compares pairs of scenarios, given by position, with what differs between them. They are judged together, and once.
 pub(crate) fn judge(
-    planned: &Planned,
+    planned: &View<'_>,
     observations: &[&Observation],
     pairs: &[(usize, usize, By)],
 ) -> Vec<Judged> {
@@ -154,7 +154,7 @@ pub(crate) fn judge(
         ratio,
         at_least,
         withheld,
-        missing: [scenario, against].map(|at| estimates[at].missing(&planned.setup)),
+        missing: [scenario, against].map(|at| estimates[at].missing(planned, planned.figure)),
         verdict,
     })
     .collect()
@@ -169,7 +169,7 @@ pub fn log_ratios(figure: Figure, a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>
 
 /// Compares the yardstick with its twin.
 pub(super) fn floor(
-    planned: &Planned,
+    planned: &View<'_>,
     estimates: &[Estimate],
     observations: &[&Observation],
 ) -> Option<NoiseFloor> {

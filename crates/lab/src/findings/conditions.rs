@@ -15,7 +15,7 @@ use super::withheld::{Withheld, withheld};
 use super::{Compared, Comparison, Estimate, Ratio};
 use crate::condition::Condition;
 use crate::experiment::Figure;
-use crate::plan::Plan;
+use crate::plan::{Plan, View};
 
 /// Whether a condition is met. What speaks most against it comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
@@ -43,9 +43,11 @@ pub struct Gate {
 /// A scenario that a condition limits.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Gated {
-    /// The position of its experiment and figure in the findings.
+    /// The position of its experiment in the findings.
     pub experiment: usize,
-    /// The position of the scenario in that experiment's estimates.
+    /// The position of its figure in those of the experiment.
+    pub figure: usize,
+    /// The position of the scenario in that figure's estimates.
     pub scenario: usize,
     /// Whether the condition is met.
     #[serde(flatten)]
@@ -127,22 +129,24 @@ impl Test<'_> {
 /// A test of the plan's conditions, and where it belongs.
 struct PlannedTest<'a> {
     condition: usize,
-    /// The positions of the experiment and of those that repeat it with other builds, by figure.
+    /// The positions of the experiment and of those that repeat it with other builds.
     experiments: Vec<usize>,
+    figure: usize,
     scenario: usize,
     test: Test<'a>,
 }
 
 /// The conditions of the plan, judged.
-pub(super) fn gates(plan: &Plan, compared: &[Compared<'_>]) -> Vec<Gate> {
+pub(super) fn gates(plan: &Plan, compared: &[Vec<Compared<'_>>]) -> Vec<Gate> {
     let places = places(plan, compared);
     let (places, tests): (Vec<_>, Vec<Test>) =
-        places.into_iter().map(|p| ((p.condition, p.experiments[0], p.scenario), p.test)).unzip();
+        places.into_iter().map(|p| ((p.condition, p.experiments[0], p.figure, p.scenario), p.test)).unzip();
     let tested: Vec<_> = places.into_iter().zip(test(&tests)).collect();
     let gate = |(index, condition): (usize, &Condition)| {
         let own = tested.iter().filter(|((condition, ..), _)| *condition == index);
-        let gated = own.map(|((_, experiment, scenario), tested)| Gated {
+        let gated = own.map(|((_, experiment, figure, scenario), tested)| Gated {
             experiment: *experiment,
+            figure: *figure,
             scenario: *scenario,
             tested: tested.clone(),
         });
@@ -151,8 +155,8 @@ pub(super) fn gates(plan: &Plan, compared: &[Compared<'_>]) -> Vec<Gate> {
     plan.conditions.iter().enumerate().map(gate).collect()
 }
 
-/// For each experiment and figure that a condition limits, by position, whether more rounds may decide one.
-pub(super) fn undecided(plan: &Plan, compared: &[Compared<'_>]) -> BTreeMap<usize, bool> {
+/// For each experiment that a condition limits, by position, whether more rounds may decide one.
+pub(super) fn undecided(plan: &Plan, compared: &[Vec<Compared<'_>>]) -> BTreeMap<usize, bool> {
     let mut found = BTreeMap::new();
     let (places, tests): (Vec<_>, Vec<Test>) =
         places(plan, compared).into_iter().map(|place| (place.experiments, place.test)).unzip();
@@ -166,36 +170,34 @@ pub(super) fn undecided(plan: &Plan, compared: &[Compared<'_>]) -> BTreeMap<usiz
 
 /// Everything that the conditions limit. One on a ratio sets systems beside that of the base, and values of a knob beside that of
 /// the base. One on a figure judges each scenario by itself.
-fn places<'a>(plan: &'a Plan, compared: &[Compared<'_>]) -> Vec<PlannedTest<'a>> {
+fn places<'a>(plan: &'a Plan, compared: &[Vec<Compared<'_>>]) -> Vec<PlannedTest<'a>> {
     let mut places = Vec::new();
     for (index, condition) in plan.conditions.iter().enumerate() {
-        let about =
-            |(_, c): &(usize, &Compared)| c.planned.repeats.is_none() && condition.is_about(c.planned.figure);
-        for (at, first) in compared.iter().enumerate().filter(about) {
-            let experiments = builds(compared, at);
-            let mut place = |scenario: usize, builds: Vec<Shown>| {
-                let test = Test { condition, figure: first.planned.figure, builds };
-                places.push(PlannedTest {
-                    condition: index,
-                    experiments: experiments.clone(),
-                    scenario,
-                    test,
-                });
-            };
-            let of_builds = |shown: &dyn Fn(&Compared) -> Option<Shown>| -> Vec<Shown> {
-                experiments.iter().map(|build| shown(&compared[*build]).unwrap_or_default()).collect()
+        let about = |(.., c): &(usize, usize, &Compared)| {
+            c.planned.repeats.is_none() && condition.is_about(c.planned.figure)
+        };
+        let experiments = compared.iter().enumerate();
+        let all =
+            experiments.flat_map(|(at, figures)| figures.iter().enumerate().map(move |(of, c)| (at, of, c)));
+        for (at, figure, first) in all.filter(about) {
+            let (experiments, builds): (Vec<usize>, Vec<&Compared>) = builds(compared, (at, first)).unzip();
+            let mut place = |scenario: usize, shown: &dyn Fn(&Compared) -> Option<Shown>| {
+                let shown = builds.iter().map(|build| shown(build).unwrap_or_default()).collect();
+                let test = Test { condition, figure: first.planned.figure, builds: shown };
+                let experiments = experiments.clone();
+                places.push(PlannedTest { condition: index, experiments, figure, scenario, test });
             };
             if !condition.needs_baseline() {
                 for row in 0..first.estimates.len() {
-                    place(row, of_builds(&|build| Some(of_row(build, row, condition))));
+                    place(row, &|build| Some(of_row(build, row, condition)));
                 }
                 continue;
             }
             for (pair, c) in first.comparisons.iter().enumerate() {
-                if c.is_beside_base(&first.planned.setup, &first.estimates[c.against].scenario) {
+                if c.is_beside_base(&first.planned, &first.estimates[c.against].scenario) {
                     let shown =
                         |build: &Compared| Some(of_pair(build, build.comparisons.get(pair)?, condition));
-                    place(c.scenario, of_builds(&shown));
+                    place(c.scenario, &shown);
                 }
             }
         }
@@ -203,15 +205,17 @@ fn places<'a>(plan: &'a Plan, compared: &[Compared<'_>]) -> Vec<PlannedTest<'a>>
     places
 }
 
-/// The position of an experiment and figure, and of those that repeat it with other builds.
-fn builds(compared: &[Compared<'_>], first: usize) -> Vec<usize> {
-    let planned = &compared[first].planned;
-    let repeats = |other: &&usize| {
-        let other = &compared[**other].planned;
-        other.figure == planned.figure && other.repeats.as_ref() == Some(&planned.name)
-    };
-    let all: Vec<usize> = (0..compared.len()).collect();
-    std::iter::once(first).chain(all.iter().filter(repeats).copied()).collect()
+/// A figure of an experiment, and of those that repeat it with other builds, each with the position of its experiment.
+fn builds<'a>(
+    compared: &'a [Vec<Compared<'a>>],
+    first: (usize, &'a Compared<'a>),
+) -> impl Iterator<Item = (usize, &'a Compared<'a>)> {
+    let View { planned, figure } = first.1.planned;
+    let repeats =
+        move |c: &&Compared| c.planned.figure == figure && c.planned.repeats.as_ref() == Some(&planned.name);
+    let all = compared.iter().enumerate();
+    std::iter::once(first)
+        .chain(all.filter_map(move |(at, figures)| Some((at, figures.iter().find(repeats)?))))
 }
 
 /// What one build shows of a scenario beside the baseline.

@@ -91,7 +91,7 @@ fn codes(workload: Workload, trial: impl Fn(u32) -> Measurement) -> Vec<Code> {
         let reference = is_reference(&t.scenario.system);
         measured(if reference { measurement(9000, 500.0) } else { trial(t.round) })
     });
-    one(findings(&plan, &observations)).warnings.into_iter().map(|warning| warning.code).collect()
+    one(findings(&plan, &observations)).warnings.iter().map(|warning| warning.code).collect()
 }
 
 #[test]

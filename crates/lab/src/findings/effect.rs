@@ -19,7 +19,7 @@ use super::table::varied;
 use super::{Estimate, Ratio};
 use crate::experiment::grid::Axis;
 use crate::observation::Scenario;
-use crate::plan::Planned;
+use crate::plan::View;
 
 /// The main effect of one knob.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -149,7 +149,7 @@ fn interactions(results: &Results) -> BTreeMap<String, Vec<Interaction>> {
     by_knob
 }
 
-fn squares(planned: &Planned, estimates: &[Estimate]) -> Vec<Square> {
+fn squares(planned: &View<'_>, estimates: &[Estimate]) -> Vec<Square> {
     let axes: Vec<&Axis> = varied(planned).collect();
     let indexes: BTreeMap<&Scenario, usize> =
         planned.scenarios.iter().enumerate().map(|(index, scenario)| (scenario, index)).collect();
@@ -184,7 +184,7 @@ fn squares(planned: &Planned, estimates: &[Estimate]) -> Vec<Square> {
 }
 
 fn square(
-    planned: &Planned,
+    planned: &View<'_>,
     estimates: &[Estimate],
     axis: &Axis,
     other: &Axis,

@@ -20,7 +20,7 @@ use crate::duet;
 use crate::experiment::Figure;
 use crate::figures::{figure_of, resolution};
 use crate::observation::{Observation, Outcome, Scenario};
-use crate::plan::Planned;
+use crate::plan::{Planned, View};
 
 /// The estimate of one scenario, from all of its trials.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -214,7 +214,7 @@ type ByRound<'a> = BTreeMap<u32, &'a Measurement>;
 
 /// One estimate for each scenario of the plan, in its order; and their figures as rows that can be compared.
 pub(super) fn estimates(
-    planned: &Planned,
+    planned: &View<'_>,
     design: Design,
     observations: &[&Observation],
 ) -> (Vec<Estimate>, Rows) {
@@ -250,7 +250,7 @@ pub(super) fn estimates(
 }
 
 /// The figure of the twin in each round.
-pub(super) fn twin(planned: &Planned, observations: &[&Observation]) -> BTreeMap<u32, f64> {
+pub(super) fn twin(planned: &View<'_>, observations: &[&Observation]) -> BTreeMap<u32, f64> {
     let twins = duet::counted(observations).into_iter().filter(|observation| observation.trial.twin);
     let unit = &planned.workload.about().unit;
     let figures = twins.filter_map(|observation| match &observation.outcome {

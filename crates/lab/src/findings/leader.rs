@@ -8,7 +8,7 @@ use stats::Verdict;
 
 use super::asked::{Field, fields};
 use super::{Comparison, Estimate, Ratio};
-use crate::plan::Planned;
+use crate::plan::View;
 
 /// A system behind the leader.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub(super) struct Order {
 /// The order at the point at which most comparisons are decided: of the systems at their defaults, or of those at like settings.
 /// None if none is decided at any point.
 pub(super) fn order(
-    planned: &Planned,
+    planned: &View<'_>,
     estimates: &[Estimate],
     comparisons: &[&Comparison],
     alike: bool,
@@ -60,7 +60,7 @@ pub(super) fn order(
     Some(order)
 }
 
-fn order_at(planned: &Planned, estimates: &[Estimate], comparisons: &[&Comparison]) -> Option<Order> {
+fn order_at(planned: &View<'_>, estimates: &[Estimate], comparisons: &[&Comparison]) -> Option<Order> {
     let all: BTreeSet<usize> = comparisons.iter().flat_map(|c| [c.scenario, c.against]).collect();
     let losers: BTreeSet<usize> = comparisons.iter().filter_map(|c| Some(winner(c)?.1)).collect();
     let winners: BTreeSet<usize> = comparisons.iter().filter_map(|c| Some(winner(c)?.0)).collect();

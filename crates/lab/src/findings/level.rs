@@ -12,14 +12,20 @@ use systems::work::WorkUnit;
 use super::{Claim, Compared, Comparison, Estimate, Ratio, Rows, Tuned};
 use crate::experiment::Figure;
 use crate::observation::Scenario;
-use crate::plan::{Planned, Setup};
+use crate::plan::{Planned, Setup, View};
 
 /// Two rows, and the logarithm of how many times better the first is than the second.
 type Pair = (usize, usize, f64);
 
 /// Sets the figures of rows, their intervals and their shares of the yardstick's. The ratios of the `first` pairs come before those
 /// with the yardsticks, and those of the `last` behind them.
-pub(super) fn set(planned: &Planned, rows: &Rows, estimates: &mut [Estimate], first: &[Pair], last: &[Pair]) {
+pub(super) fn set(
+    planned: &View<'_>,
+    rows: &Rows,
+    estimates: &mut [Estimate],
+    first: &[Pair],
+    last: &[Pair],
+) {
     let yardsticks = yardsticks(planned);
     let shares: Vec<Pair> = yardsticks
         .iter()
@@ -103,12 +109,12 @@ pub(super) fn seen(comparisons: &[Comparison]) -> Vec<Pair> {
 }
 
 /// Lets the tables of an experiment's other figures show what its own sentence says of a figure.
-pub(super) fn share(compared: &mut [Compared<'_>]) {
-    for at in 0..compared.len() {
-        let Compared { planned, estimates, .. } = &compared[at];
-        let (name, figure, unit) = (planned.name.clone(), planned.figure, &planned.workload.about().unit);
+pub(super) fn share(figures: &mut [Compared<'_>]) {
+    for at in 0..figures.len() {
+        let Compared { planned, estimates, .. } = &figures[at];
+        let (figure, unit) = (planned.figure, &planned.workload.about().unit);
         let own: Vec<Option<f64>> = estimates.iter().map(|e| e.figure).collect();
-        for other in compared.iter_mut().filter(|other| other.planned.name == name) {
+        for other in figures.iter_mut() {
             let both = other.estimates.iter_mut().zip(&own);
             both.filter_map(|(e, own)| Some((e, (*own)?))).for_each(|(e, own)| e.tell(figure, unit, own));
         }

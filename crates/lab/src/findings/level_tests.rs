@@ -40,7 +40,7 @@ fn courses() -> impl Strategy<Value = Course> {
 }
 
 /// The findings of a run of commands, of which the first is the base.
-fn found(course: &Course) -> ExperimentFindings {
+fn found(course: &Course) -> FigureView<'static> {
     let Course { rounds, noise, better, failing, seed } = course;
     let plan = arms(better.len(), *rounds, *seed);
     let faster = better.iter().enumerate().map(|(at, better)| arm_rule(at, *better));
@@ -56,7 +56,7 @@ fn found(course: &Course) -> ExperimentFindings {
     });
     let fake = Fake::new(1e5, faster.chain(fails).collect(), *noise, *seed);
     let seen = observed(&plan, fake);
-    findings(&plan, &seen).experiments.remove(0)
+    tests::one(findings(&plan, &seen))
 }
 
 /// By which share two ratios differ.
@@ -64,7 +64,7 @@ fn apart(a: f64, b: f64) -> f64 {
     (a / b).max(b / a) - 1.0
 }
 
-fn told(e: &ExperimentFindings) -> Vec<(usize, usize, Ratio)> {
+fn told(e: &FigureView<'_>) -> Vec<(usize, usize, Ratio)> {
     let Some(first) = e.claims.first() else { return Vec::new() };
     match first {
         Claim::Systems { comparison: c, rest, .. } => {

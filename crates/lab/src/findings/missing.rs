@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Estimate;
+use crate::experiment::Figure;
 use crate::plan::Setup;
 
 /// The factor on the answers that a percentile needs, because some requests may fail or be late.
@@ -52,14 +53,14 @@ pub enum Missing {
 
 impl Estimate {
     /// Why the estimate is not compared. None if it is.
-    pub fn missing(&self, setup: &Setup) -> Option<Missing> {
+    pub fn missing(&self, setup: &Setup, figure: Figure) -> Option<Missing> {
         if self.compares() {
             return None;
         }
         let most = self.errors.iter().max_by_key(|(_, count)| **count);
         let class = most.map(|(class, _)| class.clone());
         let doubt = self.doubts.iter().find(|(doubt, _)| self.is_barred_by(**doubt));
-        let percentile = setup.figure.percentile().and_then(stats::samples_needed);
+        let percentile = figure.percentile().and_then(stats::samples_needed);
         Some(match (doubt, percentile) {
             _ if self.trials == 0 && self.failed == 0 => Missing::NotRun,
             _ if self.trials == 0 => Missing::Failed,
@@ -77,7 +78,7 @@ impl Estimate {
                 let longer_s = setup.timing.measure_s * SPARE * needed as f64 / had.max(1) as f64;
                 Missing::TooFewAnswers { needed, had, longer_s }
             }
-            _ if setup.figure.needs_counts() => Missing::NotCounted,
+            _ if figure.needs_counts() => Missing::NotCounted,
             _ => Missing::NoFigure,
         })
     }

@@ -19,7 +19,7 @@ pub fn noise(plan: &Plan, observations: &[Observation], workload: Workload, figu
     for planned in plan.experiments.iter().filter(|e| e.workload == workload && e.search.is_none()) {
         let own = observations.iter().filter(|o| o.trial.scenario.experiment == planned.name);
         let own: Vec<&Observation> = own.collect();
-        for view in planned.views().into_iter().filter(|view| view.figure == figure) {
+        for view in planned.views().filter(|view| view.figure == figure) {
             let (estimates, _) = estimate::estimates(&view, Design::ONCE, &own);
             for pair in asked(&view) {
                 let (a, b) = (&estimates[pair.scenario], &estimates[pair.against]);

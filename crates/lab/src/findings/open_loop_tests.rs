@@ -10,7 +10,7 @@ use systems::Value;
 use systems::knob::Kind;
 
 /// The findings of two systems at two rates. `trial` gives the measurement from the system and the rate.
-fn found(figure: Figure, trial: impl Fn(&str, u64) -> Measurement) -> ExperimentFindings {
+fn found(figure: Figure, trial: impl Fn(&str, u64) -> Measurement) -> FigureView<'static> {
     let rates = int(&[1000, 5000]);
     let axes: Axes = &[("rate", Kind::Integer, &rates)];
     let plan = plan_of(Workload::Requests, figure, &["a", "b"], axes);
@@ -38,7 +38,7 @@ fn claims_say_which_server_keeps_its_p99_at_which_rate() {
     let [
         Claim::Knob { comparison: rate, narrow: true, .. },
         Claim::Systems { comparison: systems, unequal: false, .. },
-    ] = &e.claims[..]
+    ] = e.claims
     else {
         panic!("{:?}", e.claims)
     };

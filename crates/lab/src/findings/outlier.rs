@@ -9,7 +9,7 @@ use super::{Estimate, estimate};
 use crate::experiment::Figure;
 use crate::observation::MOST_DUETS;
 use crate::observation::{Observation, Outcome, Scenario};
-use crate::plan::Planned;
+use crate::plan::View;
 
 /// A trial that lies far from the others of its scenario.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct Outlier {
 
 /// The outliers of an experiment, in the plan's order.
 pub(super) fn outliers(
-    planned: &Planned,
+    planned: &View<'_>,
     estimates: &[Estimate],
     observations: &[&Observation],
 ) -> Vec<Outlier> {
@@ -34,7 +34,7 @@ pub(super) fn outliers(
 }
 
 fn scenario_outliers(
-    planned: &Planned,
+    planned: &View<'_>,
     scenario: &Scenario,
     e: &Estimate,
     observations: &[&Observation],

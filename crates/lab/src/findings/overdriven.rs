@@ -13,17 +13,18 @@ use crate::observation::{Observation, Scenario};
 const MOST: f64 = 0.8;
 
 /// Makes each comparison undecided that is of such a rate, and marks the rows. `observations` are those of all experiments of the run.
-pub(super) fn withhold(compared: &mut [Compared<'_>], observations: &[Observation]) {
+pub(super) fn withhold(compared: &mut [Vec<Compared<'_>>], observations: &[Observation]) {
     let reached: Vec<(Scenario, f64)> = compared
         .iter()
-        .flat_map(|c| measured(&c.planned, observations))
+        .flatten()
+        .flat_map(|c| measured(c.planned.planned, observations))
         .filter(|(trial, _)| !trial.scenario.work().is_open_loop() && trial.objective.is_none())
         .filter_map(|(trial, m)| {
             let unit = &trial.scenario.workload().about().unit;
             Some((trial.scenario.clone(), figure_of(Figure::RequestsPerS, unit, m?)?))
         })
         .collect();
-    for Compared { estimates, comparisons, overdriven, .. } in compared {
+    for Compared { estimates, comparisons, overdriven, .. } in compared.iter_mut().flatten() {
         let over: Vec<bool> = estimates
             .iter()
             .map(|e| {

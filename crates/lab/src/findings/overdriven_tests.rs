@@ -36,7 +36,7 @@ fn judged(rate: u64, late_percent: u64) -> (Verdict, Option<Withheld>) {
     });
     let experiments = findings(&plan, &observations).experiments;
     let e = experiments.into_iter().find(|e| e.name == "at-rate").expect("both experiments");
-    let [c] = &e.comparisons[..] else { panic!("{:?}", e.comparisons) };
+    let [c] = &e.figures[0].comparisons[..] else { panic!("{:?}", e.figures[0].comparisons) };
     (c.verdict, c.withheld)
 }
 

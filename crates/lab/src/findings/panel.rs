@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use stats::{Design, FEWEST_ROUNDS, LEVEL, Location, LogRatio, Middle, Panel, PanelRow, levels};
 
-use super::{Estimate, ExperimentFindings, Ratio};
+use super::{Estimate, FigureView, Ratio};
 use crate::experiment::Figure;
 
 /// The rows of an experiment and the design by which they are compared. Rows are referred to by their position in the
@@ -44,8 +44,8 @@ impl Rows {
     }
 
     /// Takes the figures of an experiment's findings. They do not contain the twin's.
-    pub fn of(found: &ExperimentFindings) -> Self {
-        Self::new(found.figure, found.design, &found.estimates, None)
+    pub fn of(found: &FigureView<'_>) -> Self {
+        Self::new(found.figure, found.design, found.estimates, None)
     }
 
     /// Compares two rows, less what is expected. None if they share too few rounds.

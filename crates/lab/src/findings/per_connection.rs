@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{FEWEST_ROUNDS, LEVEL, Location, median};
 
-use super::{Estimate, ExperimentFindings};
+use super::{Estimate, FigureView};
 use crate::observation::projection;
 
 /// Fewer connections say nothing: a megabyte that a system takes once would look like more than a kilobyte for each of them.
@@ -50,10 +50,10 @@ fn growth(m: &Measurement) -> Option<f64> {
     sound.then(|| (peak as f64 - rest as f64) / m.connections as f64)
 }
 
-impl ExperimentFindings {
+impl<'a> FigureView<'a> {
     /// For each system, the scenario at which its memory for each connection is known, all with the same work: that with the most
     /// connections. The system that takes the least is first.
-    pub fn most_connected(&self) -> Vec<(&Estimate, PerConnection)> {
+    pub fn most_connected(&self) -> Vec<(&'a Estimate, PerConnection)> {
         let known = || {
             let systems = self.estimates.iter().filter(|e| !e.is_reference());
             systems.filter_map(|e| Some((e, e.memory_per_connection?)))

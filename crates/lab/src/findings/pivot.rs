@@ -9,13 +9,13 @@ use super::table::{
     Cell, Column, FigureTable, Note, Row, Table, TableKind, figure_column, knob_cell, knob_column, varied,
 };
 use crate::experiment::grid::Axis;
-use crate::plan::Planned;
+use crate::plan::{Planned, View};
 
 /// The knob that the rows are.
 const ROWS: &str = "frame_size";
 
 /// Figures, rows by frame size, columns by everything else; the reference stands last.
-pub(super) fn pivot(planned: &Planned, estimates: &[Estimate]) -> FigureTable {
+pub(super) fn pivot(planned: &View<'_>, estimates: &[Estimate]) -> FigureTable {
     let others: Vec<&Axis> = varied(planned).filter(|axis| axis.knob != ROWS).collect();
     let systems = planned.scenarios.iter().map(|s| &s.system);
     let several = systems.clone().zip(systems.skip(1)).any(|(a, b)| a != b && !systems::is_reference(b));

@@ -15,7 +15,7 @@ use super::rank::ranks;
 use super::{Estimate, Opened};
 use crate::experiment::Figure;
 use crate::experiment::grid::Axis;
-use crate::plan::Planned;
+use crate::plan::{Planned, View};
 
 /// What a column's numbers are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -229,7 +229,7 @@ pub(super) fn knob_column(axis: &Axis, name: &str) -> Column {
 }
 
 /// The heading and unit of a figure.
-pub(super) fn figure_column(planned: &Planned) -> Column {
+pub(super) fn figure_column(planned: &View<'_>) -> Column {
     let unit = planned.workload.about().unit.short;
     let name = match planned.figure {
         Figure::MsPerUpload => "time".to_owned(),
@@ -264,7 +264,7 @@ fn keys<'a>(planned: &'a Planned) -> Vec<Part<'a>> {
 
 /// What every table says of a row's figure and its cost, behind the keys. Columns that would be zero throughout are
 /// left out; the notes say so.
-fn measures(planned: &Planned, rows: &[&Estimate], figure: Column, errors: bool) -> Vec<Part<'static>> {
+fn measures(planned: &View<'_>, rows: &[&Estimate], figure: Column, errors: bool) -> Vec<Part<'static>> {
     let own = figure.name.clone();
     let end = |name: &str, high: bool| {
         part(Column { name: name.to_owned(), ..figure.clone() }, move |e| {
@@ -398,7 +398,7 @@ fn rows<'a>(parts: &[Part], estimates: impl IntoIterator<Item = &'a Estimate>) -
 }
 
 /// One line for each configuration, in the plan's order; a block for each system if one has several lines.
-pub(super) fn list(planned: &Planned, estimates: &[&Estimate]) -> FigureTable {
+pub(super) fn list(planned: &View<'_>, estimates: &[&Estimate]) -> FigureTable {
     let mut parts = keys(planned);
     let keys = parts.len();
     parts.extend(measures(planned, estimates, figure_column(planned), false));
@@ -425,7 +425,7 @@ pub(super) fn list_of(planned: &Planned, estimates: &[&Estimate], columns: Vec<P
 }
 
 /// The clients' table in the published columns, by requests a second among the rows that may be ranked.
-pub(super) fn ranked(planned: &Planned, panel: &Rows, estimates: &[Estimate]) -> FigureTable {
+pub(super) fn ranked(planned: &View<'_>, panel: &Rows, estimates: &[Estimate]) -> FigureTable {
     let ranked: Vec<usize> = (0..estimates.len()).filter(|index| estimates[*index].is_ranked()).collect();
     let mut place: Vec<Option<usize>> = vec![None; estimates.len()];
     ranked.iter().zip(ranks(panel, &ranked)).for_each(|(index, rank)| place[*index] = Some(rank));

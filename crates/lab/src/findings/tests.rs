@@ -9,7 +9,7 @@ use systems::{Point, Value, is_reference};
 
 use super::*;
 use crate::experiment::grid::Axis;
-use crate::experiment::{Figure, Form, Subject};
+use crate::experiment::{Figure, Figures, Form, Subject};
 use crate::observation::{Failure, Scenario, Timing, Trial};
 
 pub(super) type Axes<'a> = &'a [(&'a str, Kind, &'a [Value])];
@@ -24,9 +24,8 @@ fn subject_of(workload: Workload, figure: Figure) -> Subject {
         title: "A title".to_owned(),
         about: String::new(),
         workload,
-        figure,
+        figures: Figures { first: figure, others: Vec::new() },
         asks: None,
-        also: Vec::new(),
         objective: None,
         published: Vec::new(),
         threshold: 0.05,
@@ -131,8 +130,9 @@ pub(super) fn number(trial: &Trial, knob: &str) -> i64 {
     }
 }
 
-pub(super) fn one(findings: Findings) -> ExperimentFindings {
-    findings.experiments.into_iter().next().unwrap()
+/// The first figure of the first experiment. A test may leak.
+pub(super) fn one(findings: Findings) -> FigureView<'static> {
+    Box::leak(Box::new(findings)).experiments[0].view(0)
 }
 
 /// Uploads for which only `buffer` matters: 690 ms at 1460, otherwise 100 ms. The reference takes 50 ms.
@@ -195,12 +195,12 @@ fn the_share_of_the_reference_comes_from_the_same_round() {
 }
 
 /// The value of a knob in an estimate's scenario.
-pub(super) fn value(e: &ExperimentFindings, index: usize, knob: &str) -> String {
+pub(super) fn value(e: &FigureView<'_>, index: usize, knob: &str) -> String {
     e.estimates[index].scenario.point.get(knob).map_or_else(String::new, ToString::to_string)
 }
 
 /// A comparison's knob, its two values, and the ratio of the better to the worse with its interval, in tenths.
-pub(super) fn summary<'a>(e: &ExperimentFindings, c: &'a Comparison) -> (&'a str, [String; 2], [f64; 3]) {
+pub(super) fn summary<'a>(e: &FigureView<'_>, c: &'a Comparison) -> (&'a str, [String; 2], [f64; 3]) {
     let knob = c.by.knob().unwrap_or("");
     let ratio = c.ratio.expect("a ratio");
     let ratio = if c.verdict.is_decided() { ratio.upwards() } else { ratio };
@@ -252,7 +252,7 @@ fn clients_are_ranked_only_with_few_errors() {
     let codes: Vec<Code> = e.warnings.iter().map(|w| w.code).collect();
     assert_eq!(codes, [Code::Errors, Code::CountsDisagree]);
     assert!((e.estimates[0].error_share - 0.8).abs() < 1e-12);
-    let [Claim::Knob { comparison, narrow: true, .. }] = &e.claims[..] else { panic!("{:?}", e.claims) };
+    let [Claim::Knob { comparison, narrow: true, .. }] = e.claims else { panic!("{:?}", e.claims) };
     assert_eq!(summary(&e, comparison), ("pool_size", ["64", "32"].map(str::to_owned), [2.0; 3]));
     assert_eq!(e.estimates[comparison.scenario].scenario.system, "httpc");
 }

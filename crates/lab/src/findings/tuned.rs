@@ -176,7 +176,7 @@ impl Hunt<'_> {
             untried: crate::search::untried(&space.lattice, &search.steps),
             raced: observations.iter().filter(in_race).count() as u32,
             proof: ((search.steps.len() - from) as u32, self.complete(from)),
-            figures: planned.figures().collect(),
+            figures: planned.figures.iter().collect(),
             heats: course.heats(raced),
             knobs: course.knobs(),
             together: course.together(),

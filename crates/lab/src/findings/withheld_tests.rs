@@ -8,7 +8,7 @@ use super::*;
 use crate::experiment::Figure;
 
 /// The findings of two systems. `trial` gives the measurement from the system and the round.
-fn found(warmup_s: f64, mut trial: impl FnMut(&str, u32) -> Measurement) -> ExperimentFindings {
+fn found(warmup_s: f64, mut trial: impl FnMut(&str, u32) -> Measurement) -> FigureView<'static> {
     let one_value = int(&[10]);
     let axes: Axes = &[("connections", Kind::Integer, &one_value)];
     let mut plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["a", "b"], axes);
@@ -32,8 +32,8 @@ fn fixed(ms: f64, phases: [f64; 10], parts: bool) -> Measurement {
 }
 
 /// The ratio of `b` to `a` and its verdict, and whether its interval contains the truth.
-fn judged(e: &ExperimentFindings, truth: f64) -> (Verdict, Option<Withheld>, bool) {
-    let [c] = &e.comparisons[..] else { panic!("{:?}", e.comparisons) };
+fn judged(e: &FigureView<'_>, truth: f64) -> (Verdict, Option<Withheld>, bool) {
+    let [c] = e.comparisons else { panic!("{:?}", e.comparisons) };
     let ratio = c.ratio.expect("three rounds");
     let (ratio, verdict) = match (e.estimates[c.scenario].scenario.system.as_str(), c.verdict) {
         ("b", verdict) => (ratio, verdict),
@@ -80,7 +80,7 @@ fn a_comparison_that_the_edges_of_windows_leave_open_says_so() {
     let (verdict, why, holds) = judged(&e, 400.0 / 399.0);
     assert!(!verdict.is_decided() && holds, "{verdict:?}");
     assert_eq!(why, Some(Withheld::ShortWindow));
-    let spread = |e: &ExperimentFindings| e.estimates[0].interval.expect("three rounds");
+    let spread = |e: &FigureView<'_>| e.estimates[0].interval.expect("three rounds");
     let (low, high) = spread(&e);
     assert!(high > 1.3 * low, "no figure is known exactly: {low} to {high}");
 }
@@ -143,7 +143,7 @@ fn what_makes_an_interval_wide_is_warned_of_though_the_verdict_is_decided() {
             "a" => drifting(100.0, 1.0, &mut rng),
             _ => drifting(100_000.0, change, &mut rng),
         });
-        let [c] = &e.comparisons[..] else { panic!("{:?}", e.comparisons) };
+        let [c] = e.comparisons else { panic!("{:?}", e.comparisons) };
         let ratio = c.ratio.expect("three rounds");
         let concerned = e.warnings.iter().find(|warning| warning.code == Code::SpeedChanges);
         (c.verdict.is_decided(), ratio.high / ratio.low, concerned.map(|warning| warning.scenarios.clone()))

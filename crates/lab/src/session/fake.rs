@@ -186,7 +186,7 @@ impl Executor for Fake {
 
     /// Remembers the figures of the experiments, because trials do not name them.
     fn prepare(&mut self, plan: &Plan, _pending: &[u32], _say: &mut dyn FnMut(&str)) {
-        self.figures.extend(plan.experiments.iter().map(|e| (e.name.clone(), e.figure)));
+        self.figures.extend(plan.experiments.iter().map(|e| (e.name.clone(), e.figures.first)));
     }
 
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted> {

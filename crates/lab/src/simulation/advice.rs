@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use stats::{LEVEL, Noise, SplitMix64, Verdict};
 
 use super::{RUNS, Rounds, fast_reference, observed, plan, value_rule};
-use crate::findings::{Comparison, ExperimentFindings, findings};
+use crate::findings::{Comparison, FigureView, findings};
 use crate::session::{Fake, Rule};
 
 /// The values of the knob. The first is the default.
@@ -25,13 +25,13 @@ impl Regret {
 }
 
 /// The value that findings propose. The default, if they propose none.
-fn proposed(found: &ExperimentFindings) -> usize {
+fn proposed(found: &FigureView<'_>) -> usize {
     found.effects.first().filter(|effect| effect.verdict == Verdict::Faster).map_or(0, |effect| effect.best)
 }
 
 /// The older rule: of the values certainly better than the default, the nearest one that is not certainly worse than the
 /// best of them, by a paired comparison.
-fn nearest(found: &ExperimentFindings) -> usize {
+fn nearest(found: &FigureView<'_>) -> usize {
     let better: Vec<&Comparison> =
         found.comparisons.iter().filter(|c| c.verdict == Verdict::Faster).collect();
     let gain = |c: &&&Comparison| c.ratio.map_or(0.0, |ratio| ratio.estimate);
@@ -47,7 +47,7 @@ fn nearest(found: &ExperimentFindings) -> usize {
 }
 
 /// Simulates runs of so many rounds. All values but the default are 1.5 to 6 times as good as it.
-fn regret(rounds: u32, rule: fn(&ExperimentFindings) -> usize) -> Regret {
+fn regret(rounds: u32, rule: fn(&FigureView<'_>) -> usize) -> Regret {
     let lost = |seed: u64| {
         let mut rng = SplitMix64::new(seed + 9_000_000);
         let mut better: Vec<f64> =
@@ -60,7 +60,8 @@ fn regret(rounds: u32, rule: fn(&ExperimentFindings) -> usize) -> Regret {
         let fake = Fake::new(1e6, rules, Noise::SHARED_MACHINE, seed + 1_000_000);
         let plan = plan(VALUES as i64, Rounds::Fixed(rounds), seed);
         let seen = observed(&plan, fake);
-        let found = findings(&plan, &seen).experiments.remove(0);
+        let all = findings(&plan, &seen);
+        let found = all.views().next().unwrap();
         let best = better.iter().copied().fold(0.0, f64::max);
         1.0 - better[rule(&found)] / best
     };

@@ -105,7 +105,8 @@ fn one_run(noise: Noise, spread: f64, seed: u64, occasions: &mut SplitMix64) -> 
 /// The same run, in which value 1 is so many times as good.
 fn improved(run: &Chosen, better: f64) -> Chosen {
     let mut run = run.clone();
-    let estimates = run.findings.experiments.iter_mut().flat_map(|e| &mut e.estimates);
+    let estimates =
+        run.findings.experiments.iter_mut().flat_map(|e| &mut e.figures).flat_map(|e| &mut e.estimates);
     let value =
         estimates.filter(|e| e.scenario.system == "s" && e.scenario.point["knob"] == Value::Integer(1));
     value.flat_map(|estimate| estimate.by_round.values_mut()).for_each(|figure| *figure *= better);

@@ -27,7 +27,7 @@ fn compared(duet: bool, better: f64, seed: u64) -> Comparison {
     let plan = plan(duet, 2, seed);
     let fake = Fake::new(1e6, vec![arm_rule(1, better)], NOISE, seed).with_duets(OWN);
     let mut found = findings(&plan, &super::observed(&plan, fake));
-    found.experiments[0].comparisons.remove(0)
+    found.experiments[0].figures[0].comparisons.remove(0)
 }
 
 /// How often this is true of so many runs, as a share.
@@ -58,9 +58,13 @@ fn a_pair_that_is_no_duet_ends_as_trials_that_are_alone() {
     let Some(Duets { refused, not_tried, count, why, .. }) = found.duets else { panic!("it has duets") };
     assert_eq!((refused, count, why), (2, false, Some(Refusal::Apart { ratio: 2.0 })));
     assert!(not_tried > 0);
-    let judged: Vec<Verdict> = found.comparisons.iter().map(|c| c.verdict).collect();
+    let judged: Vec<Verdict> = found.figures[0].comparisons.iter().map(|c| c.verdict).collect();
     assert_eq!(judged, [Verdict::Faster, Verdict::NoDifference]);
-    assert!(found.comparisons.iter().all(|c| c.rounds >= ROUNDS - 1), "{:?}", found.comparisons);
+    assert!(
+        found.figures[0].comparisons.iter().all(|c| c.rounds >= ROUNDS - 1),
+        "{:?}",
+        found.figures[0].comparisons
+    );
 }
 
 #[test]
@@ -68,7 +72,7 @@ fn each_arm_of_several_is_compared_with_the_base_only() {
     let plan = plan(true, 3, 1);
     let rules = vec![arm_rule(1, 1.1), arm_rule(2, 0.9)];
     let found = findings(&plan, &super::observed(&plan, Fake::new(1e6, rules, NOISE, 1).with_duets(OWN)));
-    let found = &found.experiments[0];
+    let found = &found.experiments[0].figures[0];
     let judged: Vec<(usize, usize, u32)> =
         found.comparisons.iter().map(|c| (c.scenario, c.against, c.rounds)).collect();
     assert_eq!(judged, [(1, 0, ROUNDS), (2, 0, ROUNDS)]);

@@ -140,7 +140,7 @@ impl Case {
     fn plan(&self, seed: u64) -> Plan {
         let mut plan = arms(2, 0, seed);
         let planned = &mut plan.experiments[0];
-        planned.setup.subject.figure = Figure::P99Us;
+        planned.setup.subject.figures.first = Figure::P99Us;
         planned.setup.timing = Timing { warmup_s: 0.5, measure_s: self.window_s, timeout_s: 1.0 };
         let rate = Value::Integer(RATE as i64);
         let at_rate = |scenario: &Scenario| scenario.with("rate", &rate).unwrap();
@@ -175,7 +175,7 @@ impl Case {
             observation
         };
         let (plan, seen) = carried_out(plan, execute, |_, _| {});
-        findings(&plan, &seen).experiments.remove(0).comparisons.remove(0)
+        findings(&plan, &seen).experiments.remove(0).figures.remove(0).comparisons.remove(0)
     }
 }
 

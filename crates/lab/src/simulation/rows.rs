@@ -36,7 +36,8 @@ pub(super) struct Coverage {
 /// Whether the interval of the base's figure holds each of these truths.
 fn holds<const N: usize>(plan: &Plan, fake: Fake, truths: [f64; N]) -> [bool; N] {
     let seen = observed(plan, fake);
-    let found = findings(plan, &seen).experiments.remove(0);
+    let all = findings(plan, &seen);
+    let found = all.views().next().unwrap();
     let base = &found.estimates[0];
     assert!(base.scenario == found.setup.base.as_ref().unwrap().scenario);
     let (low, high) = base.interval.unwrap();

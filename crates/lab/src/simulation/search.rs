@@ -55,7 +55,7 @@ pub(crate) fn carried_out(mut plan: Plan, fake: &mut dyn Executor) -> (Plan, Vec
 
 /// What the search of a plan found.
 pub(crate) fn tuned(plan: &Plan, seen: &[Observation]) -> Tuned {
-    findings(plan, seen).experiments.remove(0).tuned.expect("the plan is a search")
+    findings(plan, seen).experiments.remove(0).shared.tuned.expect("the plan is a search")
 }
 
 pub(super) fn search(surface: &Surface, noise: Noise, seed: u64) -> (Tuned, usize) {

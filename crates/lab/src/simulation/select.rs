@@ -7,7 +7,7 @@ use stats::{Noise, SplitMix64};
 
 use super::search::{self, Surface};
 use super::{Rounds, arm_rule, arms, fast_reference, observed, plan, value_rule};
-use crate::findings::{Claim, Comparison, ExperimentFindings, Ratio, findings};
+use crate::findings::{Claim, Comparison, FigureView, Ratio, findings};
 use crate::session::{Fake, Rule};
 
 /// Each row has as many simulated runs as make so many sentences, but not more than this.
@@ -92,7 +92,7 @@ pub(super) struct Chosen {
 }
 
 /// What the first sentence says is better. None if it does not say so.
-fn told(found: &ExperimentFindings) -> Option<&Comparison> {
+fn told<'a>(found: &FigureView<'a>) -> Option<&'a Comparison> {
     match found.claims.first()? {
         Claim::Knob { comparison, .. } | Claim::Systems { comparison, .. } => Some(comparison),
         _ => None,
@@ -123,7 +123,8 @@ fn simulate(choice: Choice, (rounds, noise, better): (u32, f64, f64)) -> Chosen 
             false => plan(truths.len() as i64, Rounds::Fixed(rounds), seed),
         };
         let seen = observed(&plan, fake);
-        let found = findings(&plan, &seen).experiments.remove(0);
+        let all = findings(&plan, &seen);
+        let found = all.views().next().unwrap();
         let Some(told) = told(&found) else { continue };
         let same = |c: &&Comparison| (c.scenario, c.against) == (told.scenario, told.against);
         let turned = |c: &&Comparison| (c.scenario, c.against) == (told.against, told.scenario);

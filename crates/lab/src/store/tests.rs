@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use super::*;
-use crate::experiment::{Figure, Form, Subject};
+use crate::experiment::{Figure, Figures, Form, Subject};
 use crate::observation::{Failure, Outcome, Scenario, Timing, Trial};
 use crate::plan::{Planned, Setup};
 
@@ -18,9 +18,8 @@ fn header(trials: u32) -> RunHeader {
         title: String::new(),
         about: String::new(),
         workload,
-        figure: Figure::RequestsPerS,
+        figures: Figures { first: Figure::RequestsPerS, others: Vec::new() },
         asks: None,
-        also: Vec::new(),
         objective: None,
         published: Vec::new(),
         threshold: 0.05,

@@ -20,8 +20,9 @@ const MOST_TRIALS: usize = 1000;
 /// cannot be read is passed over, because nothing depends on it.
 pub fn noise(run: &Run) -> Option<f64> {
     let planned = run.header.plan.experiments.first()?;
+    let figure = planned.figures.first;
     let asks = |e: &Planned| {
-        e.workload == planned.workload && e.duet == planned.duet && e.figures().any(|f| f == planned.figure)
+        e.workload == planned.workload && e.duet == planned.duet && e.figures.iter().any(|f| f == figure)
     };
     let fits = |header: &RunHeader| {
         !is_another_machine(&header.environment, &run.header.environment)
@@ -30,7 +31,7 @@ pub fn noise(run: &Run) -> Option<f64> {
     };
     let earlier = run.store.before(Some(run.id)).ok()?.into_iter().take(MOST_RUNS);
     let noises = run.store.readable(earlier, fits).filter_map(|(_, header, observations)| {
-        findings::noise(&header.plan, &observations, planned.workload, planned.figure)
+        findings::noise(&header.plan, &observations, planned.workload, figure)
     });
     stats::median(noises.take(ENOUGH))
 }

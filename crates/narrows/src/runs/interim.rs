@@ -107,7 +107,8 @@ impl InterimFindings {
         let own = |trial: &&Trial| trial.scenario.experiment == *name;
         let planned: Vec<Trial> = plan.trials.iter().filter(own).cloned().collect();
         let rounds = whole_rounds(&planned, seen.iter().map(|seen| &seen.trial).filter(own));
-        let found = findings(plan, seen).experiments.into_iter().rfind(|found| found.name == *name)?;
+        let all = findings(plan, seen);
+        let found = all.views().rfind(|found| found.name == *name)?;
         let line = format!("{name} ({rounds} of {} rounds): {}", found.rounds, report::answer(&found));
         // That there are few trials yet is no news while more are on their way.
         let early = |warning: &&Warning| !matches!(warning.code, Code::Incomplete | Code::TooFewTrials);

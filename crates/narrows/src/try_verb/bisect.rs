@@ -254,7 +254,7 @@ impl Search<'_> {
 
 /// What the first figure says of the second system beside the base.
 fn judged(found: &Findings, threshold: f64, far: f64) -> Judged {
-    let seen = found.experiments.first().and_then(|e| {
+    let seen = found.views().next().and_then(|e| {
         let c = e.comparisons.iter().find(|c| c.by == By::System)?;
         let ratio = c.known()?;
         Some((if e.is_beside_base(c) { ratio } else { ratio.inverse() }, c.p, c.rounds))

@@ -6,7 +6,7 @@ use anyhow::bail;
 use lab::ask::Ask;
 use lab::condition::Condition;
 use lab::experiment::grid::{Overrides, Request};
-use lab::experiment::{Experiment, Figure, Form, Subject};
+use lab::experiment::{Experiment, Figure, Figures, Form, Subject};
 use lab::observation::Timing;
 use lab::plan::{self, Plan};
 use lab::session::Pace;
@@ -309,17 +309,16 @@ impl Args {
         ask: Option<Ask>,
         Tempo { rate, timing }: Tempo,
     ) -> anyhow::Result<Experiment> {
-        let [figure, also @ ..] = figures else { bail!("an experiment needs a figure") };
-        let (workload, figure) = (arms.workload, *figure);
+        let [first, others @ ..] = figures else { bail!("an experiment needs a figure") };
+        let workload = arms.workload;
         let systems: Vec<&str> = of_build.iter().map(|system| system.name.as_str()).collect();
         let subject = Subject {
             name: name.to_owned(),
             title: self.title(arms),
             about: String::new(),
             workload,
-            figure,
+            figures: Figures { first: *first, others: others.to_vec() },
             asks: None,
-            also: also.to_vec(),
             objective: self.slo.clone(),
             published: Vec::new(),
             threshold: self.threshold,

@@ -180,9 +180,9 @@ fn experiment(name: &str, experiment_name: &str, planned: &Planned) -> anyhow::R
     table.insert("title".to_owned(), text(&planned.title));
     table.insert("workload".to_owned(), text(planned.workload.name()));
     table.insert("systems".to_owned(), Toml::Array(systems.iter().map(|system| own(system)).collect()));
-    table.insert("figure".to_owned(), text(planned.figure.name()));
-    if !planned.also.is_empty() {
-        let also = planned.also.iter().map(|figure| text(figure.name())).collect();
+    table.insert("figure".to_owned(), text(planned.figures.first.name()));
+    if !planned.figures.others.is_empty() {
+        let also = planned.figures.others.iter().map(|figure| text(figure.name())).collect();
         table.insert("also".to_owned(), Toml::Array(also));
     }
     if let Some(objective) = &planned.objective {

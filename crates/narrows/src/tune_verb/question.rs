@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::bail;
 use lab::ask::Ask;
 use lab::experiment::grid::{Overrides, Request};
-use lab::experiment::{Experiment, Figure, Form, Subject};
+use lab::experiment::{Experiment, Figure, Figures, Form, Subject};
 use lab::observation::{Outcome, Timing, Trial};
 use lab::plan::{self, Plan};
 use lab::rounds;
@@ -243,15 +243,14 @@ impl Question<'_> {
         // The figures of a look do not matter.
         let looks = self.needs_rate && rate.is_none();
         let figures = if looks { usual(target.workload) } else { &self.figures };
-        let [figure, also @ ..] = figures else { bail!("a search needs a figure") };
+        let [first, others @ ..] = figures else { bail!("a search needs a figure") };
         let subject = Subject {
             name: "tune".to_owned(),
             title: format!("The best setting of {}", args.target),
             about: String::new(),
             workload: target.workload,
-            figure: *figure,
+            figures: Figures { first: *first, others: others.to_vec() },
             asks: None,
-            also: also.to_vec(),
             objective: self.args.limits.slo.clone().filter(|_| figures.contains(&Figure::MaxRate)),
             published: Vec::new(),
             threshold: args.threshold,

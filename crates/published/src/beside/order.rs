@@ -9,8 +9,8 @@ use super::pairs::Matching;
 use super::today::{same_side, side};
 use super::{FLAT, Pair, Today, all, stands_for, within};
 use lab::findings::{
-    self, Cell, ChangedOrder, Column, Estimate, ExperimentFindings, OrderOfTwo, Placed, Presence,
-    RANKED_ERRORS, Shape, ShapeFigures, Unit, column,
+    self, Cell, ChangedOrder, Column, Estimate, FigureView, OrderOfTwo, Placed, Presence, RANKED_ERRORS,
+    Shape, ShapeFigures, Unit, column,
 };
 
 /// A share of errors decides something if it is so many times the largest that may be ranked, or as far below it.
@@ -41,7 +41,7 @@ pub(super) fn requests(
 /// The order of clients at each point that both have. If there is none, then each at its best row, today all at one point.
 pub(super) fn clients<'a>(
     table: &PublishedTable,
-    planned: &ExperimentFindings,
+    planned: &FigureView<'_>,
     today: &Today,
     pairs: &[Pair<'a>],
     matching: &Matching<'a>,
@@ -81,7 +81,7 @@ pub(super) fn clients<'a>(
 }
 
 /// The lines of clients that are compared with each other, as ratios to the best of them.
-fn lines_of(table: &PublishedTable, planned: &ExperimentFindings, group: &[Pair]) -> Vec<findings::Row> {
+fn lines_of(table: &PublishedTable, planned: &FigureView<'_>, group: &[Pair]) -> Vec<findings::Row> {
     let labels = table.labels();
     let highest =
         |figure: fn(&Pair) -> Option<f64>| group.iter().filter_map(|pair| figure(pair)).fold(0.0, f64::max);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use systems::{Point, Value};
 
 use super::super::{PublishedTable, Rows};
-use lab::findings::{Difference, Estimate, ExperimentFindings};
+use lab::findings::{Difference, Estimate, FigureView};
 use lab::observation::projection;
 
 /// A published row, and the row of today that corresponds to it.
@@ -94,7 +94,7 @@ type Candidates<'a> = BTreeMap<Point, Vec<&'a Estimate>>;
 /// A table, and a run beside which it is set.
 pub(super) struct Matching<'a> {
     table: &'a PublishedTable,
-    found: &'a ExperimentFindings,
+    found: &'a FigureView<'a>,
     /// The knobs in which the published rows differ.
     varied: BTreeSet<&'a str>,
     /// The knobs in which a row of today must equal the published row.
@@ -102,7 +102,7 @@ pub(super) struct Matching<'a> {
 }
 
 impl<'a> Matching<'a> {
-    pub fn new(table: &'a PublishedTable, found: &'a ExperimentFindings) -> Self {
+    pub fn new(table: &'a PublishedTable, found: &'a FigureView<'a>) -> Self {
         let varied: BTreeSet<&str> = table.varied().map(|column| column.name.as_str()).collect();
         let mut matching = Self { table, found, equal: varied.clone(), varied };
         if matching.is_of_clients() && matching.pairs().is_empty() {

@@ -4,7 +4,7 @@
 
 use super::{FLAT, SAME_SIZE};
 use lab::experiment::Figure;
-use lab::findings::{Estimate, ExperimentFindings, Range, Ratio, Rows};
+use lab::findings::{Estimate, FigureView, Range, Ratio, Rows};
 
 /// How today's rows are compared.
 pub(super) struct Today<'a> {
@@ -14,8 +14,8 @@ pub(super) struct Today<'a> {
 }
 
 impl<'a> Today<'a> {
-    pub fn new(found: &'a ExperimentFindings) -> Self {
-        Self { figure: found.figure, estimates: &found.estimates, rows: Rows::of(found) }
+    pub fn new(found: &'a FigureView<'a>) -> Self {
+        Self { figure: found.figure, estimates: found.estimates, rows: Rows::of(found) }
     }
 
     /// How many times better `a` is than `b`. The interval holds together with those of all `several` ratios of a shape.

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use lab::experiment::grid::Axis as Knob;
-use lab::findings::{Estimate, ExperimentFindings, Findings, Unit};
+use lab::findings::{Estimate, FigureView, Findings, Unit};
 use systems::{Point, Value, is_reference};
 
 use super::figure::Figure;
@@ -35,7 +35,7 @@ impl Palette {
     /// The systems, in the order in which they appear.
     pub(super) fn of(findings: &Findings) -> Self {
         let mut hues = BTreeMap::new();
-        let scenarios = findings.experiments.iter().flat_map(|e| &e.estimates).map(|e| &e.scenario);
+        let scenarios = findings.views().flat_map(|e| e.estimates).map(|e| &e.scenario);
         for scenario in scenarios.filter(|s| !is_reference(&s.system)) {
             let next = hues.len();
             hues.entry(scenario.system.clone()).or_insert(next);
@@ -56,7 +56,7 @@ impl Palette {
 }
 
 /// The figures that show the answer: its knobs and its scenarios, or the course of a search.
-pub(super) fn answers(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> {
+pub(super) fn answers(e: &FigureView<'_>, palette: &Palette) -> Vec<Figure> {
     let view = View::new(e, palette);
     if view.rows.is_empty() {
         return Vec::new();
@@ -83,7 +83,7 @@ fn compared(view: &View) -> Vec<Figure> {
 
 /// The figures that explain the answer, and those of the data behind it. A search has none, because they would be of settings
 /// that were lucky in a few trials.
-pub(super) fn more(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> {
+pub(super) fn more(e: &FigureView<'_>, palette: &Palette) -> Vec<Figure> {
     if e.tuned.is_some() {
         return Vec::new();
     }
@@ -102,7 +102,7 @@ pub(super) fn more(e: &ExperimentFindings, palette: &Palette) -> Vec<Figure> {
 
 /// The parts of an experiment that figures use.
 struct View<'a> {
-    e: &'a ExperimentFindings,
+    e: &'a FigureView<'a>,
     palette: &'a Palette,
     /// The knobs with more than one value.
     varied: Vec<&'a Knob>,
@@ -111,7 +111,7 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn new(e: &'a ExperimentFindings, palette: &'a Palette) -> Self {
+    fn new(e: &'a FigureView<'a>, palette: &'a Palette) -> Self {
         let varied = e.axes.iter().filter(|axis| axis.values.len() > 1).collect();
         let rows = e.estimates.iter().filter(|row| row.figure.is_some_and(f64::is_finite)).collect();
         Self { e, palette, varied, rows }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use lab::findings::{ExperimentFindings, FailedTrials};
+use lab::findings::{FailedTrials, FigureView};
 
 use super::figure::Figure;
 use super::figures::{self, Palette};
@@ -15,7 +15,7 @@ use crate::words;
 const NAMED: usize = 4;
 
 /// Writes the section; `index` makes its ids unique.
-pub(super) fn experiment(out: &mut String, index: usize, e: &ExperimentFindings, palette: &Palette) {
+pub(super) fn experiment(out: &mut String, index: usize, e: &FigureView<'_>, palette: &Palette) {
     let _ = writeln!(
         out,
         "<section class=\"experiment\" id=\"e{index}\" aria-labelledby=\"e{index}-h\">\n\
@@ -27,7 +27,7 @@ pub(super) fn experiment(out: &mut String, index: usize, e: &ExperimentFindings,
     out.push_str("</section>\n");
 }
 
-fn part(out: &mut String, which: Part, index: usize, e: &ExperimentFindings, palette: &Palette) {
+fn part(out: &mut String, which: Part, index: usize, e: &FigureView<'_>, palette: &Palette) {
     match which {
         Part::ConditionOutcome => answer(out, e),
         Part::Figures => charts(out, &format!("e{index}-f"), &figures::answers(e, palette)),
@@ -77,7 +77,7 @@ fn charts(out: &mut String, id: &str, figures: &[Figure]) {
     out.push_str("</div>\n");
 }
 
-fn answer(out: &mut String, e: &ExperimentFindings) {
+fn answer(out: &mut String, e: &FigureView<'_>) {
     let _ = writeln!(out, "<p class=\"answer\">{}</p>", sentence(&words::answer(e)));
     let headlines = words::headlines(e);
     if headlines.len() > 1 {
@@ -100,13 +100,13 @@ fn answer(out: &mut String, e: &ExperimentFindings) {
     }
 }
 
-fn warnings(out: &mut String, e: &ExperimentFindings) {
+fn warnings(out: &mut String, e: &FigureView<'_>) {
     if e.warnings.is_empty() {
         return;
     }
     heading(out, "Warnings");
     out.push_str("<ul class=\"warnings\">\n");
-    for warning in &e.warnings {
+    for warning in e.warnings {
         let advice = words::advice(warning, words::Asked::of(e));
         let _ = write!(
             out,

@@ -1,6 +1,6 @@
 //! What an experiment says first: the answer to its question, what comes second, or why there is no answer.
 
-use lab::findings::{Claim, ExperimentFindings, FailedTrials, Silence};
+use lab::findings::{Claim, FailedTrials, FigureView, Silence};
 use systems::said;
 
 use super::claims::{Wording, list};
@@ -9,7 +9,7 @@ use super::tuned;
 
 /// A sentence for each claim with its reason, in the findings' order. The first is the headline. Of a search, its answer and
 /// what stands below it.
-pub fn headlines(e: &ExperimentFindings) -> Vec<String> {
+pub fn headlines(e: &FigureView<'_>) -> Vec<String> {
     if let Some(found) = &e.tuned {
         return std::iter::once(tuned::answer(e, found)).chain(tuned::below(e, found)).collect();
     }
@@ -26,14 +26,14 @@ pub fn headlines(e: &ExperimentFindings) -> Vec<String> {
 }
 
 /// What is said of the only arm of a comparison. None if there are several, or if a file names the systems.
-fn alone(e: &ExperimentFindings) -> Option<String> {
+fn alone(e: &FigureView<'_>) -> Option<String> {
     let base =
         e.base.as_ref().filter(|_| e.claims.is_empty() && e.silence() == Some(Silence::OneScenario))?;
     Some(Wording { e }.alone(&base.scenario.system))
 }
 
 /// The scenarios of which every trial failed while others were measured, with the first reason.
-fn failing(e: &ExperimentFindings) -> Option<String> {
+fn failing(e: &FigureView<'_>) -> Option<String> {
     let systems = || e.estimates.iter().filter(|estimate| !estimate.is_reference());
     let failing: Vec<String> = systems()
         .filter(|estimate| estimate.trials == 0 && estimate.failed > 0)
@@ -53,14 +53,14 @@ pub(crate) fn first_line(failure: &FailedTrials) -> String {
 }
 
 /// The headline, or why there is none.
-pub fn answer(e: &ExperimentFindings) -> String {
+pub fn answer(e: &FigureView<'_>) -> String {
     let (sentence, reason) = answer_and_reason(e);
     with_reason(sentence, reason)
 }
 
 /// What comes second, below the headline: which systems lead at other points. If the experiment has a question, also the same
 /// systems at like settings, on what the answer depends, if that turns it, and the largest other difference.
-pub(crate) fn second(e: &ExperimentFindings) -> Vec<String> {
+pub(crate) fn second(e: &FigureView<'_>) -> Vec<String> {
     let Some(first) = e.claims.first().filter(|_| e.tuned.is_none()) else { return Vec::new() };
     let wording = Wording { e };
     let elsewhere = wording.elsewhere(first).into_iter();
@@ -91,7 +91,7 @@ fn side(ratio: f64, threshold: f64) -> i8 {
 }
 
 /// The headline without its reason, or why there is none; and the reason.
-pub(crate) fn answer_and_reason(e: &ExperimentFindings) -> (String, Option<String>) {
+pub(crate) fn answer_and_reason(e: &FigureView<'_>) -> (String, Option<String>) {
     if let Some(found) = &e.tuned {
         return (tuned::answer(e, found), None);
     }
@@ -113,7 +113,7 @@ pub(crate) fn answer_and_reason(e: &ExperimentFindings) -> (String, Option<Strin
 }
 
 /// Whether the headline begins with the name of a system.
-fn begins_with_name(e: &ExperimentFindings) -> bool {
+fn begins_with_name(e: &FigureView<'_>) -> bool {
     match e.claims.first() {
         Some(claim) => matches!(claim, Claim::Systems { .. }),
         None => alone(e).is_some(),

@@ -2,7 +2,7 @@
 
 use lab::experiment::grid::show_size;
 use lab::findings::{
-    Beside, BestOf, BestValues, ChangedOrder, Difference, ExperimentFindings, OrderOfTwo, Placed, Presence,
+    Beside, BestOf, BestValues, ChangedOrder, Difference, FigureView, OrderOfTwo, Placed, Presence,
     RANKED_ERRORS, Range, Shape, ShapeFigures, SizeRatio,
 };
 use systems::{Point, Value};
@@ -14,13 +14,13 @@ use crate::number::{chosen_percent, factor, factors, percent, several, times};
 const NAMED: usize = 6;
 
 /// The published tables beside the run.
-pub(crate) fn beside(e: &ExperimentFindings) -> Vec<Captioned> {
+pub(crate) fn beside(e: &FigureView<'_>) -> Vec<Captioned> {
     let captioned = |beside: &Beside| Captioned { caption: caption(e, beside), table: beside.table.clone() };
     e.beside.iter().map(captioned).collect()
 }
 
 /// The words above and below a published table.
-pub(crate) fn caption(e: &ExperimentFindings, beside: &Beside) -> Caption {
+pub(crate) fn caption(e: &FigureView<'_>, beside: &Beside) -> Caption {
     let Beside { published, source, .. } = beside;
     let less = if e.figure.more_is_better() { "less" } else { "longer" };
     let what = match beside.best {
@@ -242,7 +242,7 @@ fn range(range: Range) -> String {
 }
 
 /// What is not as in the document.
-pub(super) fn difference(e: &ExperimentFindings, difference: &Difference) -> String {
+pub(super) fn difference(e: &FigureView<'_>, difference: &Difference) -> String {
     match difference {
         Difference::Knob { knob, then, today } => {
             let axis = e.axes.iter().find(|axis| axis.knob == *knob);

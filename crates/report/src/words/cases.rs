@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use lab::compare::{Matched, RunComparison};
 use lab::experiment::Figure;
-use lab::findings::{Comparison, ExperimentFindings, FailedTrials, Findings, Ratio, Tuned, Warning};
+use lab::findings::{Comparison, FailedTrials, FigureView, Findings, Ratio, Tuned, Warning};
 use stats::Verdict;
 
 use super::conditions::gated;
@@ -60,14 +60,14 @@ impl Judgement {
     /// Of a run. If it has conditions, they decide.
     pub fn of_run(found: &Findings) -> Self {
         let mut warnings = Vec::new();
-        for e in &found.experiments {
-            warnings.extend(e.warnings.iter().map(|seen| warning(e, seen)));
-            warnings.extend(e.failures.iter().map(|seen| failure(e, seen)));
+        for e in found.views() {
+            warnings.extend(e.warnings.iter().map(|seen| warning(&e, seen)));
+            warnings.extend(e.failures.iter().map(|seen| failure(&e, seen)));
         }
         // The figures of an experiment share their trials, and so most of their warnings.
         let mut seen = BTreeSet::new();
         warnings.retain(|warning| seen.insert(warning.clone()));
-        let verdicts = Self { cases: found.experiments.iter().flat_map(cases).collect(), warnings };
+        let verdicts = Self { cases: found.views().flat_map(|e| cases(&e)).collect(), warnings };
         if found.gates.is_empty() { verdicts } else { verdicts.decided_by(gated(found)) }
     }
 
@@ -108,7 +108,7 @@ impl Judgement {
     }
 }
 
-fn cases(e: &ExperimentFindings) -> Vec<Case> {
+fn cases(e: &FigureView<'_>) -> Vec<Case> {
     if let Some(found) = &e.tuned {
         return vec![searched(e, found)];
     }
@@ -135,7 +135,7 @@ fn cases(e: &ExperimentFindings) -> Vec<Case> {
 }
 
 /// The answer of a search. The defaults are no failure if something is better.
-fn searched(e: &ExperimentFindings, found: &Tuned) -> Case {
+fn searched(e: &FigureView<'_>, found: &Tuned) -> Case {
     let system = e.base.as_ref().map_or("", |base| base.scenario.system.as_str());
     Case {
         suite: suite(e),
@@ -168,7 +168,7 @@ fn matched(found: &RunComparison, m: &Matched) -> Case {
     }
 }
 
-fn suite(e: &ExperimentFindings) -> String {
+fn suite(e: &FigureView<'_>) -> String {
     format!("{} {}", e.name, e.figure.name())
 }
 
@@ -177,14 +177,14 @@ fn as_good(figure: Figure, ratio: Ratio) -> String {
     format!("{}: {} as {good}", figure.name(), interval_in_hundredths(in_its_direction(figure, ratio)))
 }
 
-fn warning(e: &ExperimentFindings, warning: &Warning) -> String {
+fn warning(e: &FigureView<'_>, warning: &Warning) -> String {
     let Advice { message, remedy } = advice(warning, Asked::of(e));
     let places = &warning.scenarios;
     let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join("; ")) };
     format!("{}: {message}: {remedy}{places}", e.name)
 }
 
-fn failure(e: &ExperimentFindings, f: &FailedTrials) -> String {
+fn failure(e: &FigureView<'_>, f: &FailedTrials) -> String {
     let trials = several(f.trials.into(), "trial");
     let output = if f.output.is_empty() { String::new() } else { format!("\n{}", f.output.trim_end()) };
     format!("{}: {}: {trials} failed at {}: {}{output}", e.name, f.scenario, f.stage, f.reason)

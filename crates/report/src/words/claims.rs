@@ -3,7 +3,7 @@
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
 use lab::findings::{
-    Behind, By, Claim, Comparison, Estimate, ExperimentFindings, Interaction, Ratio, Unit, Withheld,
+    Behind, By, Claim, Comparison, Estimate, FigureView, Interaction, Ratio, Unit, Withheld,
     is_hardly_measured,
 };
 use stats::Verdict;
@@ -36,7 +36,7 @@ pub(crate) fn quantity(figure: Figure) -> &'static str {
 }
 
 /// What is compared, if it is no rate and no time of an operation.
-fn figure_in_words(e: &ExperimentFindings) -> Option<String> {
+fn figure_in_words(e: &FigureView<'_>) -> Option<String> {
     let unit = e.workload.about().unit.name;
     match e.figure {
         Figure::MsPerUpload | Figure::BytesPerS | Figure::FramesPerS | Figure::RequestsPerS => None,
@@ -52,7 +52,7 @@ fn figure_in_words(e: &ExperimentFindings) -> Option<String> {
 
 /// An experiment, whose estimates the claims refer to.
 pub(super) struct Wording<'a> {
-    pub e: &'a ExperimentFindings,
+    pub e: &'a FigureView<'a>,
 }
 
 impl Wording<'_> {
@@ -138,7 +138,7 @@ impl Wording<'_> {
             }
             (Some(figure), None) => vec![shown(figure)],
             (None, _) => {
-                let why = e.missing(&self.e.setup);
+                let why = e.missing(self.e, self.e.figure);
                 return why.map_or_else(|| format!("{system}: no figure"), |why| missing(self.e, e, &why));
             }
         };
@@ -439,7 +439,7 @@ impl Wording<'_> {
 }
 
 /// The option that makes warm-ups longer.
-pub(super) fn longer_warmup(e: &ExperimentFindings) -> String {
+pub(super) fn longer_warmup(e: &FigureView<'_>) -> String {
     let warmup_s = (4.0 * e.timing.warmup_s).clamp(5.0, 60.0).ceil();
     match Asked::of(e) {
         Asked::Typed => format!("--warmup {warmup_s}s"),

@@ -2,7 +2,7 @@
 
 use lab::condition::{Bound, Condition};
 use lab::experiment::Figure;
-use lab::findings::{ConditionOutcome, ExperimentFindings, Findings, Gated, Tested, Unit};
+use lab::findings::{ConditionOutcome, FigureView, Findings, Gated, Tested, Unit};
 
 use super::cases::{Case, Grade};
 use super::missing::{missing, without_ratio};
@@ -16,10 +16,10 @@ pub const SUITE: &str = "fail-if";
 pub fn gated(found: &Findings) -> Vec<Case> {
     let of_gate = |gate: &lab::findings::Gate| {
         let of_scenario = |gated: &Gated| {
-            let e = &found.experiments[gated.experiment];
+            let e = found.experiments[gated.experiment].view(gated.figure);
             let scenario = e.label(&e.estimates[gated.scenario].scenario);
             let case = condition(&gate.condition, &scenario, e.figure, &gated.tested);
-            match why_unjudged(e, gated) {
+            match why_unjudged(&e, gated) {
                 Some(why) => Case { words: format!("{}: {why}", case.words), ..case },
                 None => case,
             }
@@ -67,7 +67,7 @@ fn without_comparison(condition: &Condition) -> Case {
 }
 
 /// Why a scenario cannot be judged. None if it can be, or if another build is the reason.
-fn why_unjudged(e: &ExperimentFindings, gated: &Gated) -> Option<String> {
+fn why_unjudged(e: &FigureView<'_>, gated: &Gated) -> Option<String> {
     if gated.tested.answer != ConditionOutcome::Unjudged {
         return None;
     }
@@ -78,6 +78,6 @@ fn why_unjudged(e: &ExperimentFindings, gated: &Gated) -> Option<String> {
     let row = e.estimates.get(gated.scenario)?;
     match compared.filter(|c| c.ratio.is_none()) {
         Some(c) => Some(without_ratio(e, c)),
-        None => row.missing(&e.setup).map(|why| missing(e, row, &why)),
+        None => row.missing(e, e.figure).map(|why| missing(e, row, &why)),
     }
 }

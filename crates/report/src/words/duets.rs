@@ -1,12 +1,12 @@
 //! What became of the duets of an experiment, and what its ratios therefore mean.
 
 use lab::duet::{Duets, Refusal};
-use lab::findings::ExperimentFindings;
+use lab::findings::Shared;
 
 use crate::number::{percent, several};
 
 /// The sentence about the duets. None if the experiment has none.
-pub(crate) fn duets(e: &ExperimentFindings) -> Option<String> {
+pub(crate) fn duets(e: &Shared) -> Option<String> {
     let found = e.duets.as_ref()?;
     let Duets { held, refused, .. } = *found;
     let all = held + refused;

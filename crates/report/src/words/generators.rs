@@ -1,12 +1,12 @@
 //! The generators on other machines: a line for each, one for their windows, and one for the way to the system.
 
-use lab::findings::{Driver, ExperimentFindings, Generators};
+use lab::findings::{Driver, Generators, Shared};
 use measurement::Path;
 
 use crate::number::{bytes_per_second, micros, percent, seconds, several};
 
 /// A line for each generator, and what they have in common. Empty if the generator was on the machine of the systems.
-pub(crate) fn generators(e: &ExperimentFindings) -> Vec<String> {
+pub(crate) fn generators(e: &Shared) -> Vec<String> {
     let Some(found) = &e.generators else { return Vec::new() };
     let mut lines: Vec<String> = found.each.iter().map(driver).collect();
     lines.extend(windows(found));
@@ -15,7 +15,7 @@ pub(crate) fn generators(e: &ExperimentFindings) -> Vec<String> {
 }
 
 /// The same in one line.
-pub(crate) fn generators_in_a_line(e: &ExperimentFindings) -> Option<String> {
+pub(crate) fn generators_in_a_line(e: &Shared) -> Option<String> {
     let found = e.generators.as_ref()?;
     let windows = windows(found).map_or_else(String::new, |windows| format!("; {windows}"));
     Some(format!("driven by {}{windows}", several(found.each.len() as u64, "generator")))

@@ -1,14 +1,14 @@
 //! Why a figure is not compared, as a sentence with what to do.
 
 use lab::experiment::Asks;
-use lab::findings::{Comparison, Estimate, ExperimentFindings, Missing};
+use lab::findings::{Comparison, Estimate, FigureView, Missing};
 
 use super::doubts::{self, evidence};
 use super::options::Asked;
 use crate::number::{percent, seconds, several};
 
 /// Why the figure of a scenario is not compared. The experiment's failures are those of its trials that failed.
-pub(crate) fn missing(e: &ExperimentFindings, of: &Estimate, why: &Missing) -> String {
+pub(crate) fn missing(e: &FigureView<'_>, of: &Estimate, why: &Missing) -> String {
     let label = e.label(&of.scenario);
     let failure = e.failures.iter().find(|failure| failure.scenario == label);
     match (why, failure) {
@@ -44,14 +44,14 @@ pub(crate) fn reason(why: &Missing, asked: Asked) -> String {
 }
 
 /// Why a comparison has no ratio.
-pub(super) fn without_ratio(e: &ExperimentFindings, c: &Comparison) -> String {
+pub(super) fn without_ratio(e: &FigureView<'_>, c: &Comparison) -> String {
     let both = [c.scenario, c.against].map(|at| &e.estimates[at]);
-    let why = both.into_iter().find_map(|of| Some(missing(e, of, &of.missing(&e.setup)?)));
+    let why = both.into_iter().find_map(|of| Some(missing(e, of, &of.missing(e, e.figure)?)));
     why.unwrap_or_else(|| "the two have fewer than three rounds in common".to_owned())
 }
 
 /// Why what the experiment asks about is not compared.
-pub(super) fn unanswered(e: &ExperimentFindings, asks: &Asks) -> String {
+pub(super) fn unanswered(e: &FigureView<'_>, asks: &Asks) -> String {
     let of_asked = |c: &&Comparison| c.by.knob() == asks.knob();
     let comparisons: Vec<&Comparison> = e.comparisons.iter().filter(of_asked).collect();
     let without = comparisons.iter().find(|c| c.ratio.is_none()).map(|c| without_ratio(e, c));
@@ -80,7 +80,7 @@ pub(super) fn unanswered(e: &ExperimentFindings, asks: &Asks) -> String {
 }
 
 /// Why the comparisons without a ratio have none: some of the scenarios that have no figure to compare.
-pub(super) fn of_all(e: &ExperimentFindings) -> String {
+pub(super) fn of_all(e: &FigureView<'_>) -> String {
     /// So many scenarios are named.
     const NAMED: usize = 2;
     let all = e.missing();

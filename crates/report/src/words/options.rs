@@ -1,6 +1,6 @@
 //! What a reader types to change a run: the options of a command, or the fields of an experiment's file.
 
-use lab::findings::ExperimentFindings;
+use lab::findings::Shared;
 
 /// Where the timing of a run is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum Asked {
 
 impl Asked {
     /// Of an experiment. `try` and `tune` make those with a base that no file has.
-    pub fn of(e: &ExperimentFindings) -> Self {
+    pub fn of(e: &Shared) -> Self {
         if e.base.is_some() && !e.from_file { Self::Typed } else { Self::File }
     }
 

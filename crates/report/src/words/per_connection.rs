@@ -1,6 +1,6 @@
 //! What each of many connections takes of a system's memory.
 
-use lab::findings::{ExperimentFindings, PerConnection, Unit};
+use lab::findings::{FigureView, PerConnection, Unit};
 
 use crate::number::show;
 
@@ -8,7 +8,7 @@ use crate::number::show;
 const CONNECTIONS: &str = "connections";
 
 /// The memory for each connection, of each system of which it is known. None if it is known of none.
-pub(crate) fn per_connection(e: &ExperimentFindings) -> Option<String> {
+pub(crate) fn per_connection(e: &FigureView<'_>) -> Option<String> {
     let most = e.most_connected();
     let (first, found) = most.first()?;
     let varied = e.axes.iter().filter(|axis| axis.workload && axis.values.len() > 1);

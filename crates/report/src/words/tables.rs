@@ -3,7 +3,7 @@
 use lab::ask::{Ask, Demand, ProxyProtocol};
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
-use lab::findings::{Effort, ExperimentFindings, FigureTable, Note, RANKED_ERRORS, TableKind};
+use lab::findings::{Effort, FigureTable, FigureView, Note, RANKED_ERRORS, TableKind};
 use lab::observation::Timing;
 use stats::LEVEL;
 
@@ -13,14 +13,14 @@ use super::verdicts::{comparisons, effects};
 use crate::number::{chosen_percent, seconds, several};
 
 /// All tables of an experiment: those of the figures, the published shape first, then effects and comparisons.
-pub(crate) fn tables(e: &ExperimentFindings) -> Vec<Captioned> {
+pub(crate) fn tables(e: &FigureView<'_>) -> Vec<Captioned> {
     let of_search = e.tuned.iter().flat_map(|found| tuned::tables(e, found));
     let figures = e.tables.iter().map(|of| Captioned { caption: caption(e, of), table: of.table.clone() });
     of_search.chain(figures).chain(effects(e)).chain(comparisons(e)).collect()
 }
 
 /// The words of a table of figures.
-pub(crate) fn caption(e: &ExperimentFindings, table: &FigureTable) -> Caption {
+pub(crate) fn caption(e: &FigureView<'_>, table: &FigureTable) -> Caption {
     let (title, about) = match table.kind {
         TableKind::List if e.tuned.is_some() => {
             ("What was measured".to_owned(), format!("{}{}", fixed(e), means(e)))
@@ -33,7 +33,7 @@ pub(crate) fn caption(e: &ExperimentFindings, table: &FigureTable) -> Caption {
 }
 
 /// What is the same in every row: `Everywhere: size 64M, concurrency 1. `
-pub(crate) fn fixed(e: &ExperimentFindings) -> String {
+pub(crate) fn fixed(e: &FigureView<'_>) -> String {
     let has = |axis: &Axis| {
         let mut own = e.estimates.iter().filter(|estimate| !estimate.is_reference());
         own.all(|estimate| estimate.scenario.point.contains_key(&axis.knob))
@@ -50,7 +50,7 @@ pub(crate) fn fixed(e: &ExperimentFindings) -> String {
 }
 
 /// The times of a trial of commands, where they are not the usual ones: those depend on what a first look shows.
-fn timing(e: &ExperimentFindings) -> String {
+fn timing(e: &FigureView<'_>) -> String {
     let Timing { warmup_s, measure_s, .. } = e.timing;
     let window = if measure_s == 1.0 { String::new() } else { format!("Each window lasts {measure_s} s. ") };
     let warmup = match warmup_s {
@@ -93,7 +93,7 @@ fn asked(ask: &Ask) -> String {
 }
 
 /// What the numbers are.
-fn means(e: &ExperimentFindings) -> String {
+fn means(e: &FigureView<'_>) -> String {
     let objective = e.objective.as_ref().map_or_else(String::new, ToString::to_string);
     let of_objective = format!("of the highest rate of requests at which {objective} held");
     let what = match e.figure {
@@ -113,7 +113,7 @@ fn means(e: &ExperimentFindings) -> String {
     format!("Means over {}{comma} {what}, {}.", rounds(e), with_interval())
 }
 
-fn rounds(e: &ExperimentFindings) -> String {
+fn rounds(e: &FigureView<'_>) -> String {
     match &e.tuned {
         Some(_) => "the rounds of each setting".to_owned(),
         None => several(e.rounds.into(), "round"),
@@ -125,7 +125,7 @@ fn with_interval() -> String {
 }
 
 /// What the numbers are if they are percentiles, and what the windows are too short to show.
-fn percentiles(e: &ExperimentFindings, which: &str) -> String {
+fn percentiles(e: &FigureView<'_>, which: &str) -> String {
     /// Of what comes this many times in a given time on average, one in twenty such times sees nothing.
     const ON_AVERAGE: f64 = 3.0;
     let fewest = e.estimates.iter().map(|e| e.trials).filter(|trials| *trials > 0).min();
@@ -146,13 +146,13 @@ fn percentiles(e: &ExperimentFindings, which: &str) -> String {
 }
 
 /// What the columns of a pivot are.
-fn columns(e: &ExperimentFindings) -> String {
+fn columns(e: &FigureView<'_>) -> String {
     let varied = e.axes.iter().filter(|axis| axis.values.len() > 1 && axis.knob != "frame_size");
     let knobs: Vec<&str> = varied.map(|axis| axis.knob.as_str()).collect();
     if knobs.is_empty() { String::new() } else { format!(" Columns are {}.", knobs.join("/")) }
 }
 
-fn counts(e: &ExperimentFindings) -> String {
+fn counts(e: &FigureView<'_>) -> String {
     let any = |of: fn(&Effort) -> bool| e.estimates.iter().any(|estimate| of(&estimate.work));
     let (called, traced) = (any(|work| work.calls_per_unit.is_some()), any(|work| work.traced));
     let tcp = any(|work| work.tcp_in.is_some() || work.tcp_out.is_some());
@@ -212,22 +212,22 @@ mod tests {
     use lab::findings::{Effort, Note, Sent, TableKind};
 
     use super::{caption, counts, note};
-    use crate::made_up::{found, rule};
+    use crate::made_up::{found, rule, view};
 
     #[test]
     fn what_is_held_fixed_says_where() {
         let rules = [rule("a", &[], 1.0), rule("b", &[], 1.0)];
         let mut e =
             found(&["a", "b"], &[("pools", &[1]), ("pool_size", &[8]), ("concurrency", &[64])], &rules);
-        let table = e.tables[0].clone();
+        let table = e.figures[0].tables[0].clone();
         assert_eq!(table.kind, TableKind::Ranking);
-        let about = caption(&e, &table).about;
+        let about = caption(&view(&e), &table).about;
         let begins =
             "Everywhere: pools 1, pool_size 8, concurrency 64. Means over 4 rounds of verified answers";
         assert!(about.starts_with(begins), "{about}");
-        let b = e.estimates.iter_mut().find(|estimate| estimate.scenario.system == "b").unwrap();
+        let b = e.figures[0].estimates.iter_mut().find(|estimate| estimate.scenario.system == "b").unwrap();
         b.scenario.point.remove("pool_size");
-        let about = caption(&e, &table).about;
+        let about = caption(&view(&e), &table).about;
         let begins = "Everywhere: pools 1, concurrency 64. Where there is such a knob: pool_size 8. Means";
         assert!(about.starts_with(begins), "{about}");
     }
@@ -237,9 +237,9 @@ mod tests {
         let rules = [rule("a", &[], 1.0), rule("b", &[], 1.0)];
         let mut e = found(&["a", "b"], &[("pools", &[1])], &rules);
         let mut said = |counted: &[fn(&mut Effort)]| {
-            e.estimates[0].work = Effort::default();
-            counted.iter().for_each(|set| set(&mut e.estimates[0].work));
-            counts(&e)
+            e.figures[0].estimates[0].work = Effort::default();
+            counted.iter().for_each(|set| set(&mut e.figures[0].estimates[0].work));
+            counts(&view(&e))
         };
         let calls: fn(&mut Effort) = |work| work.calls_per_unit = Some(1.0);
         let tcp: fn(&mut Effort) = |work| work.tcp_in = Some(Sent::default());

@@ -2,8 +2,8 @@
 
 use lab::experiment::{Asks, Figure};
 use lab::findings::{
-    Behind, By, Claim, Comparison, Counted, ExperimentFindings, FailedTrials, Findings, Interaction, Ratio,
-    Reason, Silence, Withheld,
+    Behind, By, Claim, Comparison, Counted, ExperimentFindings, FailedTrials, FigureFindings, Findings,
+    Interaction, Ratio, Reason, Silence, Withheld,
 };
 use lab::plan::Base;
 use measurement::doubt::Evidence;
@@ -13,7 +13,7 @@ use systems::Value;
 use super::verdicts::verdict;
 use super::{Advice, advice_on_trial, answer, headlines, second};
 use crate::brief::verdicts;
-use crate::made_up::{found, rule};
+use crate::made_up::{found, rule, view};
 
 /// Two systems with pools of 8 and 16.
 fn run() -> ExperimentFindings {
@@ -38,8 +38,8 @@ fn comparison(by: By, verdict: Verdict) -> Comparison {
 
 fn said(claim: Claim) -> String {
     let mut e = run();
-    e.claims = vec![claim];
-    answer(&e)
+    e.figures[0].claims = vec![claim];
+    answer(&view(&e))
 }
 
 #[test]
@@ -131,15 +131,15 @@ fn what_is_open_and_what_is_equal_is_said_of_knobs_and_of_systems() {
     );
     let mut e = run();
     let evidence = Evidence::GeneratorBusy { share: 0.99 };
-    e.estimates[1].doubts.insert(evidence.doubt(), evidence);
+    e.figures[0].estimates[1].doubts.insert(evidence.doubt(), evidence);
     let bound = Comparison {
         withheld: Some(Withheld::LowerBound),
         ..comparison(knob(), Verdict::Undecided { more_rounds: None })
     };
-    assert_eq!(verdict(e.figure, &bound), "undecided: the generator was at its limit");
-    e.claims = vec![Claim::Undecided { comparison: bound, default: false, equal: 0, of: 3 }];
+    assert_eq!(verdict(e.figures[0].figure, &bound), "undecided: the generator was at its limit");
+    e.figures[0].claims = vec![Claim::Undecided { comparison: bound, default: false, equal: 0, of: 3 }];
     assert_eq!(
-        answer(&e),
+        answer(&view(&e)),
         format!(
             "`pool_size` is undecided: {end}; the generator was at its limit, so the figure of 16 is a lower bound)"
         )
@@ -166,7 +166,7 @@ fn what_is_open_and_what_is_equal_is_said_of_knobs_and_of_systems() {
 fn a_claim_about_what_is_not_there_is_no_panic() {
     let mut e = run();
     let far = Comparison { scenario: 99, against: 98, ..comparison(By::System, Verdict::Faster) };
-    e.claims = vec![Claim::Systems {
+    e.figures[0].claims = vec![Claim::Systems {
         comparison: far,
         equal: vec![96],
         ties: vec![97],
@@ -176,16 +176,19 @@ fn a_claim_about_what_is_not_there_is_no_panic() {
         unequal: false,
         reasons: Vec::new(),
     }];
-    assert_eq!(headlines(&e).len(), 1);
+    assert_eq!(headlines(&view(&e)).len(), 1);
 }
 
 #[test]
 fn where_nothing_is_claimed_the_answer_says_why() {
     let mut e = run();
-    e.claims = Vec::new();
-    e.trials_done -= 1;
-    assert_eq!((e.silence(), answer(&e).as_str()), (Some(Silence::NotYet), "nothing to compare yet"));
-    assert!(headlines(&e).is_empty());
+    e.figures[0].claims = Vec::new();
+    e.shared.trials_done -= 1;
+    assert_eq!(
+        (view(&e).silence(), answer(&view(&e)).as_str()),
+        (Some(Silence::NotYet), "nothing to compare yet")
+    );
+    assert!(headlines(&view(&e)).is_empty());
 }
 
 #[test]
@@ -217,9 +220,9 @@ fn what_no_made_up_trial_shows_has_its_sentence_and_a_remedy() {
 fn a_cost_has_one_direction() {
     let said = |claim: Claim| {
         let mut e = run();
-        e.setup.subject.figure = Figure::CpuPerUnit;
-        e.claims = vec![claim];
-        answer(&e)
+        e.figures[0].figure = Figure::CpuPerUnit;
+        e.figures[0].claims = vec![claim];
+        answer(&view(&e))
     };
     let knob = || By::Knob("pool_size".to_owned());
     let sure =
@@ -272,16 +275,16 @@ fn a_cost_has_one_direction() {
 fn what_fails_in_every_trial_is_said_first() {
     let mut e = run();
     let by = By::Knob("pool_size".to_owned());
-    e.claims = vec![Claim::NoDifference { by, threshold: 0.05, against: 0, default: false }];
-    (e.estimates[1].trials, e.estimates[1].failed) = (0, 3);
-    e.failures = vec![FailedTrials {
-        scenario: e.label(&e.estimates[1].scenario),
+    e.figures[0].claims = vec![Claim::NoDifference { by, threshold: 0.05, against: 0, default: false }];
+    (e.figures[0].estimates[1].trials, e.figures[0].estimates[1].failed) = (0, 3);
+    e.shared.failures = vec![FailedTrials {
+        scenario: e.label(&e.figures[0].estimates[1].scenario),
         stage: "drive".to_owned(),
         reason: "it ended with exit code 134".to_owned(),
         output: "FATAL ERROR: heap limit\n\n".to_owned(),
         trials: 3,
     }];
-    let words = answer(&e);
+    let words = answer(&view(&e));
     let first = "fast pool_size=16 fails in every trial: it ended with exit code 134; it said: FATAL ERROR: heap \
                  limit. `pool_size` makes no difference";
     assert!(words.starts_with(first), "{words}");
@@ -296,12 +299,12 @@ fn what_fails_in_every_trial_is_said_first() {
         ),
         (vec![], ". Nothing stands out"),
     ] {
-        e.claims = claims;
-        assert!(answer(&e).contains(&format!("heap limit{second}")), "{}", answer(&e));
+        e.figures[0].claims = claims;
+        assert!(answer(&view(&e)).contains(&format!("heap limit{second}")), "{}", answer(&view(&e)));
     }
     // Where nothing works, that is the answer itself.
-    e.estimates.iter_mut().for_each(|estimate| estimate.trials = 0);
-    assert!(!answer(&e).contains("in every trial: it ended"), "{}", answer(&e));
+    e.figures[0].estimates.iter_mut().for_each(|estimate| estimate.trials = 0);
+    assert!(!answer(&view(&e)).contains("in every trial: it ended"), "{}", answer(&view(&e)));
 }
 
 /// The claim that this comparison's first system leads, and nothing else.
@@ -313,13 +316,14 @@ fn leads(comparison: Comparison, alike: bool) -> Claim {
 #[test]
 fn what_was_asked_comes_first_and_below_it_what_makes_it_no_answer_for_all_points() {
     let mut e = run();
-    e.setup.subject.asks = Some(Asks::Systems);
-    e.setup.defaults = [("fast".to_owned(), [("pipelining".to_owned(), Value::Integer(10))].into())].into();
-    e.setup.alike = [("fast".to_owned(), [("pipelining".to_owned(), Value::Integer(1))].into())].into();
+    e.shared.setup.subject.asks = Some(Asks::Systems);
+    let of_fast = |value| [("fast".to_owned(), [("pipelining".to_owned(), Value::Integer(value))].into())];
+    e.shared.setup.defaults = of_fast(10).into();
+    e.shared.setup.alike = of_fast(1).into();
     let lead =
         Comparison { scenario: 0, against: 2, at_least: false, ..comparison(By::System, Verdict::Faster) };
     let like = |at: usize, value: i64, e: &mut ExperimentFindings| {
-        e.estimates[at].scenario.point.insert("pipelining".to_owned(), Value::Integer(value))
+        e.figures[0].estimates[at].scenario.point.insert("pipelining".to_owned(), Value::Integer(value))
     };
     like(1, 1, &mut e);
     let alike = Comparison { scenario: 3, against: 1, ..lead.clone() };
@@ -341,24 +345,25 @@ fn what_was_asked_comes_first_and_below_it_what_makes_it_no_answer_for_all_point
         let interaction = Interaction { knob: "rate".to_owned(), value, against, most, least, ratio };
         Claim::DependsOn { knob: knob.to_owned(), interaction }
     };
-    e.claims = vec![leads(lead, false), leads(alike, true), knob, depends("pool_size", 1.0)];
+    e.figures[0].claims = vec![leads(lead, false), leads(alike, true), knob, depends("pool_size", 1.0)];
     assert_eq!(
-        answer(&e),
+        answer(&view(&e)),
         "fast (pipelining 10) leads: it is 2.0x [1.2, 3.2] faster than slow (pool_size 8; 4 rounds)"
     );
     let of_knob = "`pool_size` is the narrow place: set it to 16, which is 2.0x [1.2, 3.2] faster than 8 (fast; 4 rounds)";
     let of_like_settings = "with fast at pipelining 1, slow leads: it is 2.0x [1.2, 3.2] faster than fast (pool_size 16; 4 rounds)";
-    assert_eq!(second(&e), [of_like_settings, of_knob]);
+    assert_eq!(second(&view(&e)), [of_like_settings, of_knob]);
     // An effect that is there at one value only is no advice for the other.
-    e.setup.subject.asks = Some(Asks::Knob("pool_size".to_owned()));
-    e.claims = vec![e.claims.remove(2), depends("pool_size", 1.01), e.claims.remove(0)];
+    e.shared.setup.subject.asks = Some(Asks::Knob("pool_size".to_owned()));
+    e.figures[0].claims =
+        vec![e.figures[0].claims.remove(2), depends("pool_size", 1.01), e.figures[0].claims.remove(0)];
     let on = "what `pool_size` does depends on `rate`: 16 against 8 is 2.00x as fast at 1, and 1.01x at 2";
-    assert_eq!(second(&e)[0], on);
-    e.claims[1] = depends("pool_size", 1.2);
-    assert!(second(&e)[0].starts_with("fast (pipelining 10) leads"), "{:?}", second(&e));
+    assert_eq!(second(&view(&e))[0], on);
+    e.figures[0].claims[1] = depends("pool_size", 1.2);
+    assert!(second(&view(&e))[0].starts_with("fast (pipelining 10) leads"), "{:?}", second(&view(&e)));
     // A comparison of commands has no question of its own.
-    e.setup.subject.asks = None;
-    assert_eq!(second(&e), [""; 0]);
+    e.shared.setup.subject.asks = None;
+    assert_eq!(second(&view(&e)), [""; 0]);
     // A leader at one point is no leader at all.
     let systems = Comparison { scenario: 0, against: 2, ..comparison(By::System, Verdict::Faster) };
     for (leaders, said) in [
@@ -368,9 +373,10 @@ fn what_was_asked_comes_first_and_below_it_what_makes_it_no_answer_for_all_point
         let mut claim = leads(systems.clone(), false);
         let Claim::Systems { elsewhere, .. } = &mut claim else { unreachable!() };
         *elsewhere = leaders;
-        e.claims = vec![claim];
-        assert_eq!(second(&e), [said]);
-        assert!(headlines(&e)[0].ends_with(&format!("4 rounds). A{}", &said[1..])), "{:?}", headlines(&e));
+        e.figures[0].claims = vec![claim];
+        assert_eq!(second(&view(&e)), [said]);
+        let headlines = headlines(&view(&e));
+        assert!(headlines[0].ends_with(&format!("4 rounds). A{}", &said[1..])), "{headlines:?}");
     }
 }
 
@@ -378,8 +384,8 @@ fn what_was_asked_comes_first_and_below_it_what_makes_it_no_answer_for_all_point
 fn a_question_without_an_answer_is_said_to_have_none() {
     let unanswered = |e: &ExperimentFindings, asks: Asks| {
         let mut e = e.clone();
-        e.claims = vec![Claim::Unanswered { asks }];
-        answer(&e)
+        e.figures[0].claims = vec![Claim::Unanswered { asks }];
+        answer(&view(&e))
     };
     let knob = |name: &str| Asks::Knob(name.to_owned());
     let alone = found(&["fast"], &[("pool_size", &[8, 16]), ("pools", &[1])], &[rule("fast", &[], 2.0)]);
@@ -387,27 +393,25 @@ fn a_question_without_an_answer_is_said_to_have_none() {
     assert_eq!(unanswered(&alone, knob("pools")), "`pools` is not compared: it is 1 everywhere");
     assert_eq!(unanswered(&alone, knob("x")), "`x` is not compared: no two rows differ only in it");
     let mut e = run();
-    e.comparisons.iter_mut().filter(|c| c.by == By::System).for_each(|c| c.ratio = None);
+    e.figures[0].comparisons.iter_mut().filter(|c| c.by == By::System).for_each(|c| c.ratio = None);
     let why = "the systems cannot be compared: the two have fewer than three rounds in common";
     assert_eq!(unanswered(&e, Asks::Systems), why);
-    e.comparisons.retain(|c| c.by != By::System);
+    e.figures[0].comparisons.retain(|c| c.by != By::System);
     let apart = "no systems are compared: no two of them ran at the same point";
     assert_eq!(unanswered(&e, Asks::Systems), apart);
 }
 
 #[test]
 fn the_verdict_on_the_deciding_figure_comes_last() {
-    let of = |figure| {
-        let mut e = run();
-        e.setup.subject.figure = figure;
-        e.setup.base = Some(Base { scenario: e.estimates[0].scenario.clone(), command: String::new() });
-        e
-    };
-    let two =
-        Findings { experiments: vec![of(Figure::RequestsPerS), of(Figure::CpuPerUnit)], gates: Vec::new() };
+    let mut e = run();
+    let first = e.figures[0].clone();
+    e.shared.setup.base =
+        Some(Base { scenario: first.estimates[0].scenario.clone(), command: String::new() });
+    let one = Findings { experiments: vec![e.clone()], gates: Vec::new() };
+    e.figures.push(FigureFindings { figure: Figure::CpuPerUnit, ..first });
+    let two = Findings { experiments: vec![e], gates: Vec::new() };
     let lines = verdicts(&two, 10_000, false);
     let figures: Vec<&str> = lines.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(figures, ["cpu_per_unit", "requests_per_s"]);
-    let one = Findings { experiments: vec![of(Figure::RequestsPerS)], gates: Vec::new() };
     assert_eq!(verdicts(&one, 100, false), "");
 }

@@ -6,8 +6,8 @@ mod tables;
 mod tests;
 
 use lab::findings::{
-    Advice, Because, Contribution, ExperimentFindings, Failing, Favourite, Keeps, Kept, KnobEffect, Ratio,
-    Tuned, Unit, Unmeasured, Withheld,
+    Advice, Because, Contribution, Failing, Favourite, FigureView, Keeps, Kept, KnobEffect, Ratio, Tuned,
+    Unit, Unmeasured, Withheld,
 };
 use lab::search::{Bounded, Limit, MOST_PROOFS};
 use stats::Verdict;
@@ -42,7 +42,7 @@ pub(crate) enum Progress {
 }
 
 /// How far the search has come.
-pub(crate) fn progress(e: &ExperimentFindings, t: &Tuned) -> Progress {
+pub(crate) fn progress(e: &FigureView<'_>, t: &Tuned) -> Progress {
     let wording = Wording { e, t };
     match &t.advice {
         Some(advice) if advice.is_decided() => Progress::Decided,
@@ -53,7 +53,7 @@ pub(crate) fn progress(e: &ExperimentFindings, t: &Tuned) -> Progress {
 }
 
 /// What to set and what it gains, in one sentence.
-pub(crate) fn answer(e: &ExperimentFindings, t: &Tuned) -> String {
+pub(crate) fn answer(e: &FigureView<'_>, t: &Tuned) -> String {
     let wording = Wording { e, t };
     match &t.advice {
         Some(advice) => wording.advised(advice),
@@ -62,7 +62,7 @@ pub(crate) fn answer(e: &ExperimentFindings, t: &Tuned) -> String {
 }
 
 /// What stands below the answer: what each knob contributes, the limits, what does not work, and what the search did.
-pub(crate) fn below(e: &ExperimentFindings, t: &Tuned) -> Vec<String> {
+pub(crate) fn below(e: &FigureView<'_>, t: &Tuned) -> Vec<String> {
     let wording = Wording { e, t };
     let mut lines = Vec::new();
     if let Some(advice) = &t.advice {
@@ -78,7 +78,7 @@ pub(crate) fn below(e: &ExperimentFindings, t: &Tuned) -> Vec<String> {
 }
 
 /// The knobs of a setting that are not at their default.
-pub(crate) fn setting(e: &ExperimentFindings, point: &Point) -> String {
+pub(crate) fn setting(e: &FigureView<'_>, point: &Point) -> String {
     let mut words = Vec::new();
     for axis in &e.axes {
         let default = default_of(e, &axis.knob);
@@ -90,7 +90,7 @@ pub(crate) fn setting(e: &ExperimentFindings, point: &Point) -> String {
 }
 
 /// A knob's value in the setting with which all others are compared.
-pub(crate) fn default_of<'a>(e: &'a ExperimentFindings, knob: &str) -> Option<&'a Value> {
+pub(crate) fn default_of<'a>(e: &'a FigureView<'a>, knob: &str) -> Option<&'a Value> {
     e.base.as_ref()?.scenario.point.get(knob)
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn never_works(t: &Tuned, knob: &str, value: &Value) -> bool {
 const MANY: usize = 24;
 
 /// Whether this value of a knob is shown.
-pub(crate) fn is_shown(e: &ExperimentFindings, t: &Tuned, knob: &str, value: &Value) -> bool {
+pub(crate) fn is_shown(e: &FigureView<'_>, t: &Tuned, knob: &str, value: &Value) -> bool {
     let few = e.axes.iter().any(|axis| axis.knob == knob && axis.values.len() <= MANY);
     few || t.tried.iter().any(|tried| tried.point.get(knob) == Some(value))
 }
@@ -119,7 +119,7 @@ pub(crate) fn knobs(t: &Tuned) -> impl Iterator<Item = &KnobEffect> {
 
 /// What the setting is called with which all others are compared, and the value of a knob in it. Knobs of a command have no
 /// defaults: its user named their values.
-pub(crate) fn defaults(e: &ExperimentFindings) -> [&'static str; 2] {
+pub(crate) fn defaults(e: &FigureView<'_>) -> [&'static str; 2] {
     match e.ask {
         None => ["the defaults", "its default"],
         Some(_) => ["the first values", "its first value"],
@@ -127,19 +127,19 @@ pub(crate) fn defaults(e: &ExperimentFindings) -> [&'static str; 2] {
 }
 
 /// What the value of a knob is called in the setting with which all others are compared: `default` or `first value`.
-pub(crate) fn first(e: &ExperimentFindings) -> &'static str {
+pub(crate) fn first(e: &FigureView<'_>) -> &'static str {
     defaults(e)[1].trim_start_matches("its ")
 }
 
 /// The lines that set the advised values, for those who paste them. None if the experiment is no search.
-pub(crate) fn lines_to_paste(e: &ExperimentFindings) -> impl Iterator<Item = &str> {
-    let snippets = e.tuned.iter().flat_map(|_| &e.snippets);
+pub(crate) fn lines_to_paste<'a>(e: &'a FigureView<'_>) -> impl Iterator<Item = &'a str> {
+    let snippets = e.tuned.iter().flat_map(|_| e.snippets);
     snippets.flat_map(|snippet| snippet.text.lines())
 }
 
 /// A search and its findings.
 struct Wording<'a> {
-    e: &'a ExperimentFindings,
+    e: &'a FigureView<'a>,
     t: &'a Tuned,
 }
 
@@ -312,7 +312,7 @@ impl Wording<'_> {
         let failure = self.e.failures.iter().find(|failure| failure.scenario == base);
         let base = self.e.base.as_ref().map(|base| &base.scenario);
         let estimate = self.e.estimates.iter().find(|estimate| Some(&estimate.scenario) == base);
-        let why = estimate.and_then(|estimate| estimate.missing(&self.e.setup));
+        let why = estimate.and_then(|estimate| estimate.missing(self.e, self.e.figure));
         let why = match failure {
             Some(failure) => format!(": they failed at {}: {}", failure.stage, failure.reason),
             None => why.map_or_else(String::new, |why| format!(": {}", missing::reason(&why, Asked::Typed))),

@@ -3,7 +3,7 @@
 use lab::compare::{Matched, RunComparison};
 use lab::experiment::Figure;
 use lab::findings::{
-    By, Cell, Column, Comparison, Effect, ExperimentFindings, Ratio, Row, Table, Unit, Withheld, column,
+    By, Cell, Column, Comparison, Effect, FigureView, Ratio, Row, Table, Unit, Withheld, column,
 };
 use stats::{LEVEL, Verdict};
 
@@ -85,7 +85,7 @@ fn percent_sure() -> String {
 }
 
 /// A line for each knob; None where nothing varies but the work.
-pub(super) fn effects(e: &ExperimentFindings) -> Option<Captioned> {
+pub(super) fn effects(e: &FigureView<'_>) -> Option<Captioned> {
     let caption = Caption {
         title: "Main effects".to_owned(),
         about: "What each knob does where it does most: its best value against its worst (undecided: the two that lie farthest apart); \
@@ -108,7 +108,7 @@ pub(super) fn effects(e: &ExperimentFindings) -> Option<Captioned> {
     })
 }
 
-fn effect_row(e: &ExperimentFindings, effect: &Effect) -> Row {
+fn effect_row(e: &FigureView<'_>, effect: &Effect) -> Row {
     let scenario = |at: usize| e.estimates.get(at).map(|estimate| &estimate.scenario);
     let value = |at: usize| {
         let axis = e.axes.iter().find(|axis| axis.knob == effect.knob)?;
@@ -138,7 +138,7 @@ fn effect_row(e: &ExperimentFindings, effect: &Effect) -> Row {
 }
 
 /// One line for each comparison; the last is the reference against itself. None where there is neither.
-pub(super) fn comparisons(e: &ExperimentFindings) -> Option<Captioned> {
+pub(super) fn comparisons(e: &FigureView<'_>) -> Option<Captioned> {
     let (made, impossible): (Vec<&Comparison>, Vec<&Comparison>) =
         e.comparisons.iter().partition(|c| c.is_possible());
     let mut rows: Vec<Row> = made.into_iter().filter_map(|c| comparison_row(e, c)).collect();
@@ -168,7 +168,7 @@ pub(super) fn comparisons(e: &ExperimentFindings) -> Option<Captioned> {
 }
 
 /// The noise of a run with a base. A run with a reference shows it among the comparisons.
-pub(crate) fn noise(e: &ExperimentFindings) -> Option<String> {
+pub(crate) fn noise(e: &FigureView<'_>) -> Option<String> {
     let (floor, base) = (e.noise_floor?, e.base.as_ref()?);
     let name = e.label(&base.scenario);
     Some(match floor.ratio.is_hardly_measured() {
@@ -177,12 +177,12 @@ pub(crate) fn noise(e: &ExperimentFindings) -> Option<String> {
     })
 }
 
-fn left_out(e: &ExperimentFindings, impossible: usize) -> String {
+fn left_out(e: &FigureView<'_>, impossible: usize) -> String {
     let of = e.comparisons.len();
     format!("{impossible} of {of} comparisons cannot be made: {}", missing::of_all(e))
 }
 
-fn comparison_row(e: &ExperimentFindings, c: &Comparison) -> Option<Row> {
+fn comparison_row(e: &FigureView<'_>, c: &Comparison) -> Option<Row> {
     let scenario = |at: usize| e.estimates.get(at).map(|estimate| &estimate.scenario);
     let against = scenario(c.against)?;
     let other = match c.by.knob() {
@@ -199,7 +199,7 @@ fn comparison_row(e: &ExperimentFindings, c: &Comparison) -> Option<Row> {
     Some(Row { cells, block: false })
 }
 
-fn how_compared(e: &ExperimentFindings) -> String {
+fn how_compared(e: &FigureView<'_>) -> String {
     let valid = if e.design.is_once() { "" } else { ", valid at all looks together" };
     let what = if e.figure.is_cost() { "How many times as much it needs" } else { "How many times faster" };
     // A sentence about one of several knobs or systems.

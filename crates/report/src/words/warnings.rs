@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use lab::findings::{
-    APART, Code, ExperimentFindings, FEWEST_TRIALS, FirstFailure, Outlier, Seen, UNSTEADY, Warning,
-    WithoutFigure,
+    APART, Code, FEWEST_TRIALS, FigureView, FirstFailure, Outlier, Seen, UNSTEADY, Warning, WithoutFigure,
 };
 use measurement::doubt::{Doubt, Evidence};
 use schemars::JsonSchema;
@@ -125,9 +124,9 @@ pub(crate) fn outlier(outlier: &Outlier) -> String {
 }
 
 /// The trials without a figure: for each system and reason their number, and the first of them.
-pub(crate) fn notes(e: &ExperimentFindings) -> Vec<String> {
+pub(crate) fn notes(e: &FigureView<'_>) -> Vec<String> {
     let mut groups: BTreeMap<(&str, Doubt), (usize, &Evidence)> = BTreeMap::new();
-    for WithoutFigure { system, evidence } in &e.without_figure {
+    for WithoutFigure { system, evidence } in e.without_figure {
         groups.entry((system, evidence.doubt())).or_insert((0, evidence)).0 += 1;
     }
     let note = |((system, _), (trials, first)): ((&str, Doubt), (usize, &Evidence))| match trials {

@@ -8,7 +8,7 @@ use systems::{Value, Workload, is_reference};
 
 use crate::experiment::Figure;
 use crate::findings::tests::{Axes, int, measured, measurement, observe, one, plan_of, value};
-use crate::findings::{By, Claim, ExperimentFindings, findings};
+use crate::findings::{By, Claim, FigureView, findings};
 
 const BUFFERS: [i64; 4] = [1460, 65_536, 262_144, 524_288];
 
@@ -16,7 +16,7 @@ const BUFFERS: [i64; 4] = [1460, 65_536, 262_144, 524_288];
 type Upload = fn(size: i64, buffer: i64, round: u32) -> (f64, bool);
 
 /// The findings of uploads to a system with this default buffer, whose manifest says how the buffer is set.
-fn found(default: i64, upload: Upload) -> ExperimentFindings {
+fn found(default: i64, upload: Upload) -> FigureView<'static> {
     let (sizes, buffers) = (int(&[1 << 20, 2 << 20]), int(&BUFFERS));
     let axes: Axes = &[("size", Kind::Size, &sizes), ("buffer", Kind::Size, &buffers)];
     let mut plan = plan_of(Workload::Upload, Figure::MsPerUpload, &["cowboy2"], axes);
@@ -42,12 +42,12 @@ fn found(default: i64, upload: Upload) -> ExperimentFindings {
 }
 
 /// The claim about the buffer.
-fn claim(e: &ExperimentFindings) -> &Claim {
+fn claim<'a>(e: &FigureView<'a>) -> &'a Claim {
     e.claims.iter().find(|claim| claim.knob() == Some("buffer")).expect("a claim")
 }
 
 /// The best values that the headline (if it says that a value is faster), the main effects and the snippet name.
-fn best_values(e: &ExperimentFindings) -> [Option<String>; 3] {
+fn best_values(e: &FigureView<'_>) -> [Option<String>; 3] {
     let axis = e.axes.iter().find(|axis| axis.knob == "buffer").expect("an axis");
     let value = |index: usize| axis.show(&e.estimates[index].scenario.point["buffer"]);
     let faster = match claim(e) {
@@ -62,7 +62,7 @@ fn best_values(e: &ExperimentFindings) -> [Option<String>; 3] {
     [faster, effect, snippet]
 }
 
-fn assert_best(e: &ExperimentFindings, value: &str) {
+fn assert_best(e: &FigureView<'_>, value: &str) {
     assert_eq!(best_values(e), [(); 3].map(|()| Some(value.to_owned())), "{:?}", e.claims);
 }
 

@@ -6,13 +6,13 @@ use super::super::effort::{Effort, Range, Ranges, Sent};
 use super::super::tests::{int, measured, measurement, observe, one, plan_of};
 use super::{Counted as Kind, Estimate, Reason, SHARE, TableKind, between, is_held_back};
 use crate::experiment::Figure;
-use crate::findings::{Claim, ExperimentFindings, findings};
+use crate::findings::{Claim, FigureView, findings};
 use crate::observation::Scenario;
 
 use systems::{Point, Workload, is_reference};
 
 /// Uploads of 1 MB that take 6.9 ms of CPU time at a buffer of 1460 bytes, 1 ms at 262144; so many bytes were read by a read.
-fn uploads(bytes_per_read: Option<[u64; 2]>) -> ExperimentFindings {
+fn uploads(bytes_per_read: Option<[u64; 2]>) -> FigureView<'static> {
     let buffer = int(&[1460, 262_144]);
     let plan = plan_of(
         Workload::Upload,
@@ -47,7 +47,7 @@ fn uploads(bytes_per_read: Option<[u64; 2]>) -> ExperimentFindings {
     one(findings(&plan, &observations))
 }
 
-fn reasons(found: &ExperimentFindings) -> &[Reason] {
+fn reasons<'a>(found: &FigureView<'a>) -> &'a [Reason] {
     match &found.claims[0] {
         Claim::Knob { reasons, .. } => reasons,
         other => panic!("{other:?}"),
@@ -84,8 +84,8 @@ fn equal_counts_and_none_explain_nothing() {
 fn context_switches_are_told_also_where_the_kernel_counts_nothing_else() {
     let columns = |counted: Option<[u64; 2]>| {
         let found = uploads(counted);
-        let table = found.tables.into_iter().find(|table| table.kind == TableKind::Counts).unwrap();
-        table.table.columns.into_iter().map(|column| column.name).collect::<Vec<_>>()
+        let table = found.tables.iter().find(|table| table.kind == TableKind::Counts).unwrap();
+        table.table.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>()
     };
     assert_eq!(columns(None)[2..], ["switches/MB"]);
     let all = ["switches/MB", "calls/MB", "bytes/read"];

@@ -11,7 +11,7 @@ use super::Hunt;
 use crate::figures::{has_too_many_errors, measured};
 use crate::findings::{By, Judged, Missing, Ratio, Withheld, judge};
 use crate::observation::{Observation, Scenario};
-use crate::plan::Planned;
+use crate::plan::{Planned, View};
 use crate::search::{Bounded, Cell, Limit, Round};
 
 /// The answer of a search that has ended.
@@ -204,7 +204,8 @@ impl Proof<'_> {
     }
 
     fn judge(&self, asked: &[(usize, usize, By)]) -> Vec<Judged> {
-        judge(&self.view, &self.seen, asked)
+        let figure = self.view.figures.first;
+        judge(&View { planned: &self.view, figure }, &self.seen, asked)
     }
 
     /// The knobs of the winner that the setting at this place leaves at their default.

@@ -64,7 +64,7 @@ impl Course<'_> {
         let mut trials: BTreeMap<Cell, (u32, u32, u32)> = BTreeMap::new();
         let unit = &planned.workload.about().unit;
         // By figure and setting, the logarithm of each round.
-        let mut logs: Vec<BTreeMap<(Cell, u32), f64>> = vec![BTreeMap::new(); planned.figures().count()];
+        let mut logs: Vec<BTreeMap<(Cell, u32), f64>> = vec![BTreeMap::new(); planned.figures.iter().count()];
         for (trial, m) in measured(planned, observations.iter().copied()) {
             let Some(cell) = space.cell(&trial.scenario) else { continue };
             let (all, failed, fresh) = trials.entry(cell.clone()).or_default();
@@ -72,7 +72,7 @@ impl Course<'_> {
             *failed += u32::from(m.is_none_or(has_too_many_errors));
             let step = search.steps.get(trial.round as usize);
             *fresh += u32::from(step.is_some_and(|step| step.stage == Stage::Proof));
-            for (figure, logs) in planned.figures().zip(&mut logs).filter(|_| m.is_some()) {
+            for (figure, logs) in planned.figures.iter().zip(&mut logs).filter(|_| m.is_some()) {
                 let log = m.and_then(|m| log_figure(figure, unit, m));
                 logs.extend(log.map(|log| ((cell.clone(), trial.round), log)));
             }

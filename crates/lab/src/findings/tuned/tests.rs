@@ -55,7 +55,7 @@ fn plan(knobs: &[(&str, &[i64])], also: &[Figure], limits: &[Limit]) -> Plan {
     let scenario = Scenario::new("e", "s", Workload::Requests, point).expect("the defaults are work");
     let mut setup = setup(axes);
     setup.base = Some(Base { scenario, command: String::new() });
-    setup.subject.also = also.to_vec();
+    setup.subject.figures.others = also.to_vec();
     let planned = Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None };
     let mut plan = Plan::new(1, vec![planned]);
     assert!(begin_search(&mut plan, 80, limits));

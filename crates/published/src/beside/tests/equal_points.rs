@@ -42,20 +42,20 @@ fn clients_are_compared_at_the_point_that_is_most_like_the_document() {
 }
 
 /// A run of clients beside the document of 2019.
-fn pools(systems: &str, grid: &str, outcome: impl Fn(&Trial) -> Measurement) -> ExperimentFindings {
+fn pools(systems: &str, grid: &str, outcome: impl Fn(&Trial) -> Measurement) -> FigureView<'static> {
     let published = "published = \"pools-2019\"";
     ran(&experiment("clients", "requests_per_s", published, systems, grid), 3, outcome)
 }
 
 /// Today's point of the order.
-fn compared_at(e: &ExperimentFindings) -> Vec<(&str, i64)> {
+fn compared_at<'a>(e: &FigureView<'a>) -> Vec<(&'a str, i64)> {
     let (_, ShapeFigures::Order { at, .. }) = first(beside_of(e)) else { panic!("{e:?}") };
     let number = |value: &Value| if let Value::Integer(number) = value { *number } else { panic!("{at:?}") };
     at.iter().map(|(knob, value)| (knob.as_str(), number(value))).collect()
 }
 
 /// What is said of a knob to stand otherwise than in the document.
-fn knob_today(e: &ExperimentFindings, name: &str) -> Option<Vec<Value>> {
+fn knob_today(e: &FigureView<'_>, name: &str) -> Option<Vec<Value>> {
     beside_of(e).differences.iter().find_map(|difference| match difference {
         Difference::Knob { knob, today, .. } if knob == name => Some(today.clone()),
         _ => None,
@@ -101,7 +101,7 @@ fn clients_are_compared_at_each_point_that_the_document_has_too() {
     let e = run(19_100.0, 9900);
     let beside = beside_of(&e);
     assert_eq!(beside.best, BestOf::Point);
-    let shapes = |e: &ExperimentFindings| beside_of(e).shapes.iter().map(at_a_point).collect::<Vec<_>>();
+    let shapes = |e: &FigureView<'_>| beside_of(e).shapes.iter().map(at_a_point).collect::<Vec<_>>();
     let all = |order: [Option<bool>; 2], buoy: Option<bool>| {
         [
             ("order 32@1024", order[0]),

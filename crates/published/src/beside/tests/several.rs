@@ -7,7 +7,7 @@ const GRID: &str =
     "[[grid]]\nsize = \"1G\"\nreuse = false\n[[grid]]\nsize = \"1G\"\nreuse = false\nbuffer = 262144\n";
 
 /// Uploads of 1G, in these milliseconds by each system, and in a seventh of that with the buffer 262144.
-fn runtimes(systems: &[(&str, f64)]) -> ExperimentFindings {
+fn runtimes(systems: &[(&str, f64)]) -> FigureView<'static> {
     let names: Vec<String> = systems.iter().map(|(name, _)| format!("\"{name}\"")).collect();
     let text = experiment("upload", "ms_per_upload", TABLES, &names.join(", "), GRID);
     ran(&text, 3, |trial| {
@@ -35,7 +35,7 @@ fn a_run_is_compared_with_each_table_that_it_names() {
     let e = runtimes(&[("cowboy2@otp21", 700.0), ("cowboy2@otp26", 500.0)]);
     let tables: Vec<&str> = e.beside.iter().map(|beside| beside.published.as_str()).collect();
     assert_eq!(
-        (tables, e.setup.subject.published),
+        (tables, e.published.clone()),
         (
             vec!["cowboy-sizes", "cowboy-buffers"],
             vec!["cowboy-sizes".to_owned(), "cowboy-buffers".to_owned()]
@@ -43,7 +43,7 @@ fn a_run_is_compared_with_each_table_that_it_names() {
     );
     let rows: Vec<usize> = e.beside.iter().map(|beside| beside.table.rows.len()).collect();
     assert_eq!(rows, [2, 4], "each runtime at 1G; each at both buffers");
-    for beside in &e.beside {
+    for beside in e.beside {
         let other = |d: &&Difference| matches!(d, Difference::StandIn { runtime: Some(_), .. });
         assert_eq!(beside.differences.iter().filter(other).count(), 0, "{beside:?}");
     }

@@ -1,16 +1,17 @@
 //! Tests of the figures of made-up runs: what they show, in which order, and what they say about the rest.
 
 use lab::experiment::Figure as Quantity;
+use lab::findings::ExperimentFindings;
 use lab::search::{Bounded, Limit};
 use lab::session::{MeasurementPatch, Rule};
 
 use super::*;
-use crate::made_up::{Sought, found, rule};
+use crate::made_up::{Sought, found, rule, view};
 use crate::svg::{Drawing, Lines, Rows, Width};
 
 fn answered(e: &ExperimentFindings) -> Vec<Figure> {
     let findings = Findings { experiments: vec![e.clone()], gates: Vec::new() };
-    answers(e, &Palette::of(&findings))
+    answers(&view(e), &Palette::of(&findings))
 }
 
 /// More connections than any pool here may have.
@@ -47,7 +48,7 @@ fn rows_that_are_not_ranked_come_last_as_outlines() {
 #[test]
 fn too_few_rounds_rank_nothing() {
     let mut e = found(&["fast", "slow"], &[], &[]);
-    e.estimates.iter_mut().for_each(|estimate| estimate.interval = None);
+    e.figures[0].estimates.iter_mut().for_each(|estimate| estimate.interval = None);
     assert_eq!(ranking(&answered(&e)[0]).1, [true; 3]);
 }
 
@@ -287,9 +288,9 @@ fn many_connections_have_a_figure_and_a_sentence_of_their_memory() {
     let e = found(&["a", "b"], &[], &rules);
     let said = "memory for each of 10000 connections, at most: b 8.0 kB [8.0 kB, 8.0 kB], a 12 kB [12 kB, 12 kB] (the peak \
                 less the memory at rest)";
-    assert_eq!(crate::words::per_connection(&e).as_deref(), Some(said));
+    assert_eq!(crate::words::per_connection(&view(&e)).as_deref(), Some(said));
     let findings = Findings { experiments: vec![e.clone()], gates: Vec::new() };
-    let figures = more(&e, &Palette::of(&findings));
+    let figures = more(&view(&e), &Palette::of(&findings));
     let figure = figures.iter().find(|figure| figure.title == "Memory with 10000 connections");
     let figure = figure.expect("a figure");
     assert!(figure.about.contains(said), "{}", figure.about);
@@ -300,8 +301,8 @@ fn many_connections_have_a_figure_and_a_sentence_of_their_memory() {
     assert_eq!(ends, [5e6, 85e6]);
 
     let few = found(&["a", "b"], &[], &[connected("b", 900, 5_000_000, 85_000_000)]);
-    assert_eq!(crate::words::per_connection(&few), None);
+    assert_eq!(crate::words::per_connection(&view(&few)), None);
     let findings = Findings { experiments: vec![few.clone()], gates: Vec::new() };
-    let titles = more(&few, &Palette::of(&findings)).into_iter().map(|figure| figure.title);
+    let titles = more(&view(&few), &Palette::of(&findings)).into_iter().map(|figure| figure.title);
     assert_eq!(titles.filter(|title| title.starts_with("Memory with")).count(), 0);
 }

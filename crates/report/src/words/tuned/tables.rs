@@ -1,19 +1,19 @@
 //! The tables of a search: every setting that ran, and what each knob does by itself.
 
 use lab::experiment::Figure;
-use lab::findings::{Cell, Column, ExperimentFindings, Row, Table, Tried, Tuned, Unit, column};
+use lab::findings::{Cell, Column, FigureView, Row, Table, Tried, Tuned, Unit, column};
 
 use super::super::caption::{Caption, Captioned};
 use super::super::claims::quantity;
 use super::{default_of, defaults, first, is_shown, never_works, setting};
 
 /// The settings that ran, the best first; and the knobs, the strongest first.
-pub(in super::super) fn tables(e: &ExperimentFindings, t: &Tuned) -> Vec<Captioned> {
+pub(in super::super) fn tables(e: &FigureView<'_>, t: &Tuned) -> Vec<Captioned> {
     let both = [settings(e, t), knobs(e, t)];
     both.into_iter().filter(|each| !each.table.rows.is_empty()).collect()
 }
 
-fn settings(e: &ExperimentFindings, t: &Tuned) -> Captioned {
+fn settings(e: &FigureView<'_>, t: &Tuned) -> Captioned {
     let limited = t.tried.iter().any(|tried| !tried.keeps);
     let mut columns = vec![Column::words("setting")];
     let name = |figure: &Figure| match t.figures.len() {
@@ -46,7 +46,7 @@ fn settings(e: &ExperimentFindings, t: &Tuned) -> Captioned {
     Captioned { caption, table: Table { columns, keys: 1, rows: order.into_iter().map(row).collect() } }
 }
 
-fn knobs(e: &ExperimentFindings, t: &Tuned) -> Captioned {
+fn knobs(e: &FigureView<'_>, t: &Tuned) -> Captioned {
     let mut rows: Vec<Row> = Vec::new();
     for (at, effect) in t.knobs.iter().enumerate() {
         let Some(axis) = e.axes.iter().find(|axis| axis.knob == effect.knob) else { continue };

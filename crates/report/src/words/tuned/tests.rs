@@ -1,6 +1,8 @@
 //! Sentences of made-up searches.
 
-use lab::findings::{Advice, Because, Contribution, Keeps, Kept, LeftOpen, Missing, Ratio};
+use lab::findings::{
+    Advice, Because, Contribution, ExperimentFindings, Keeps, Kept, LeftOpen, Missing, Ratio,
+};
 use lab::observation::{Failure, Stage};
 use lab::search::{Bounded, Limit};
 use lab::session::Rule;
@@ -8,7 +10,7 @@ use stats::Verdict;
 use systems::{Point, Value};
 
 use super::*;
-use crate::made_up::{Sought, rule};
+use crate::made_up::{Sought, rule, view};
 use crate::words::{Grade, Judgement, answer, headlines};
 
 const KNOBS: [(&str, &[i64]); 3] = [("workers", &[1, 2, 4]), ("buffer", &[8, 16]), ("spare", &[0, 1])];
@@ -68,10 +70,10 @@ fn advice(because: Because, verdict: Verdict, gain: Option<Ratio>, limits: &[(Ke
 /// The answer to this advice with so many rounds of the proof, and how far the search has come.
 fn said(advice: Advice, rounds: u32) -> (String, Progress) {
     let mut e = sought(&good(), usize::MAX);
-    let found = e.tuned.as_mut().expect("a search");
+    let found = e.shared.tuned.as_mut().expect("a search");
     (found.advice, found.proof) = (Some(advice), (rounds, rounds));
-    let progress = progress(&e, e.tuned.as_ref().expect("a search"));
-    (answer(&e), progress)
+    let progress = progress(&view(&e), e.tuned.as_ref().expect("a search"));
+    (answer(&view(&e)), progress)
 }
 
 /// A sentence that says that the defaults are kept.
@@ -245,10 +247,11 @@ fn a_search_without_a_proof_says_how_far_it_is() {
         (raced + 9, of_proof(2), flatters),
     ] {
         let e = sought(&good(), until);
-        let sentence = answer(&e);
+        let sentence = answer(&view(&e));
         assert!(sentence.starts_with(&begins) && sentence.ends_with(ends), "{until}: {sentence}");
         assert!(
-            lines_to_paste(&e).next().is_none() && !headlines(&e).iter().any(|line| line.contains("decided"))
+            lines_to_paste(&view(&e)).next().is_none()
+                && !headlines(&view(&e)).iter().any(|line| line.contains("decided"))
         );
         let judged = Judgement::of_run(&lab::findings::Findings { experiments: vec![e], gates: Vec::new() });
         assert_eq!(judged.cases.iter().map(|case| case.grade).collect::<Vec<_>>(), [Grade::Open]);
@@ -269,7 +272,7 @@ fn where_nothing_can_be_compared_it_says_what_failed() {
         (others, "keep the defaults: nothing else works (11 other settings failed)", Grade::Unjudged),
     ] {
         let e = sought(&rules, usize::MAX);
-        assert_eq!(answer(&e), sentence);
+        assert_eq!(answer(&view(&e)), sentence);
         let judged = Judgement::of_run(&lab::findings::Findings { experiments: vec![e], gates: Vec::new() });
         assert_eq!(judged.cases[0].grade, grade);
     }
@@ -280,7 +283,7 @@ fn below_the_answer_is_what_each_knob_contributes_and_what_does_not_work() {
     let mut rules = good();
     rules.push(failing(&[("workers", 2)]));
     let e = sought(&rules, usize::MAX);
-    let lines = below(&e, e.tuned.as_ref().expect("a search"));
+    let lines = below(&view(&e), e.tuned.as_ref().expect("a search"));
     let begins = ["workers=4: 1.5", "buffer=16: 1.2", "hardly mattered in what was tried (estimated): spare"];
     assert!(begins.iter().zip(&lines).all(|(begin, line)| line.starts_with(begin)), "{lines:?}");
     assert!(lines[..2].iter().all(|line| line.ends_with("], better than at its default")), "{lines:?}");
@@ -290,7 +293,7 @@ fn below_the_answer_is_what_each_knob_contributes_and_what_does_not_work() {
     );
     // Too few trials say nothing of what was not tried.
     assert_eq!(lines.len(), 5);
-    assert_eq!(lines_to_paste(&e).collect::<Vec<_>>(), ["buffer 16;", "workers 4;"]);
+    assert_eq!(lines_to_paste(&view(&e)).collect::<Vec<_>>(), ["buffer 16;", "workers 4;"]);
 }
 
 #[test]
@@ -302,7 +305,7 @@ fn a_change_that_is_taken_back_and_limits_and_what_is_left_open_have_lines() {
         ratio,
         verdict,
     };
-    let found = e.tuned.as_mut().expect("a search");
+    let found = e.shared.tuned.as_mut().expect("a search");
     let limits = [(kept(18.2, Some(true)), kept(31.0, Some(false))), (kept(19.0, None), kept(19.0, None))];
     let mut advised = advice(Because::Better, Verdict::Faster, ratio(1.3, 1.2, 1.4), &limits);
     advised.taken_back = vec!["buffer".to_owned()];
@@ -314,7 +317,7 @@ fn a_change_that_is_taken_back_and_limits_and_what_is_left_open_have_lines() {
     ];
     (found.advice, found.settings) = (Some(advised), usize::MAX);
     found.left_open = Some(LeftOpen { examined: Some(11), settings: 3, up_to: 1.124 });
-    let lines = below(&e, e.tuned.as_ref().expect("a search"));
+    let lines = below(&view(&e), e.tuned.as_ref().expect("a search"));
     for line in [
         "buffer=16: 1.00x [0.98, 1.02], no difference worth having, so it stays at its default",
         "spare=1: not compared, undecided",
@@ -326,15 +329,15 @@ fn a_change_that_is_taken_back_and_limits_and_what_is_left_open_have_lines() {
         assert!(lines.iter().any(|known| known == line), "{line} in {lines:?}");
     }
     assert!(lines.iter().any(|line| line.starts_with("tried 12 of countless settings in ")), "{lines:?}");
-    let found = e.tuned.as_mut().expect("a search");
+    let found = e.shared.tuned.as_mut().expect("a search");
     let advised = found.advice.as_mut().expect("advice");
     advised.contributions.clear();
     let because = std::mem::replace(&mut advised.because, Because::BreaksLimits);
-    let lines = below(&e, e.tuned.as_ref().expect("a search"));
+    let lines = below(&view(&e), e.tuned.as_ref().expect("a search"));
     assert!(lines.iter().any(|line| line.ends_with(" fresh rounds did not decide")), "{lines:?}");
-    let found = e.tuned.as_mut().expect("a search");
+    let found = e.shared.tuned.as_mut().expect("a search");
     found.advice.as_mut().expect("advice").because = because;
-    let lines = below(&e, e.tuned.as_ref().expect("a search"));
+    let lines = below(&view(&e), e.tuned.as_ref().expect("a search"));
     assert_eq!(lines[0], "there was no time to show what each knob contributes: a longer --budget has it");
 }
 
@@ -354,7 +357,7 @@ fn a_knob_of_which_one_value_works_is_not_said_to_hardly_matter() {
     let mut rules = good();
     rules.push(failing(&[("spare", 1)]));
     let e = sought(&rules, usize::MAX);
-    let lines = below(&e, e.tuned.as_ref().expect("a search"));
+    let lines = below(&view(&e), e.tuned.as_ref().expect("a search"));
     assert!(!lines.iter().any(|line| line.starts_with("hardly mattered")), "{lines:?}");
     assert!(lines.iter().any(|line| line.starts_with("spare=1 never worked: ")), "{lines:?}");
 }
