@@ -17,6 +17,9 @@ use crate::observation::{Observation, Outcome, Trial};
 
 /// A system limits the rate if it runs, or waits for its core, for at least this share of the window.
 const SATURATED: f64 = 0.9;
+/// The least that each must get of a core of its own, or of its half of a core that both share. Where others take more, a system loses
+/// its turn while it has requests, and both rates are those of turns.
+const LEAST_CORE: f64 = 0.6;
 /// The least share of the CPU time of both that each must get.
 const LEAST_SHARE: f64 = 0.45;
 /// Systems that are further apart than this are not near-equal: what they take from caches and the network differs, too.
@@ -50,6 +53,11 @@ pub enum Refusal {
     /// A system neither ran nor waited for its core for a part of the window. So something else was the limit.
     Idle {
         /// The share in which it did.
+        share: f64,
+    },
+    /// Other programs took most of the core.
+    Crowded {
+        /// The share of the window in which the system that got less was on a core.
         share: f64,
     },
     /// One of them got more of the CPU time than the other.
@@ -87,6 +95,11 @@ impl Refusal {
                 return Some(Self::Idle { share });
             }
             let [one, other] = both.map(|m| m.system.cpu_s);
+            let share = one.min(other) / a.elapsed_s;
+            let own = (a.system.cores.len().max(1) as f64 / 2.0).min(1.0);
+            if share < LEAST_CORE * own {
+                return Some(Self::Crowded { share });
+            }
             let share = one.min(other) / (one + other);
             if share.is_nan() || share < LEAST_SHARE {
                 return Some(Self::Unequal { share });

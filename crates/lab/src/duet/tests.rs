@@ -39,6 +39,8 @@ fn each_reason_refuses_a_duet_and_nothing_else_does() {
     );
     assert!(matches!(refused(|m| m.generator.busiest_core = 0.75, false), Some(Refusal::Generator { .. })));
     assert!(matches!(refused(|m| m.system.waited_s = Some(0.3), false), Some(Refusal::Idle { .. })));
+    let crowded = |m: &mut Measurement| (m.system.cpu_s, m.system.waited_s) = (0.2, Some(0.8));
+    assert!(matches!(refused(crowded, false), Some(Refusal::Crowded { share }) if share == 0.2));
     assert!(matches!(refused(|m| m.system.cpu_s = 0.7, false), Some(Refusal::Unequal { .. })));
     assert!(matches!(refused(|m| m.successes = 600, false), Some(Refusal::Apart { ratio }) if ratio > 1.6));
     assert!(matches!(refused(|m| m.successes = 0, false), Some(Refusal::Apart { .. })));

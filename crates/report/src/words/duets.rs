@@ -36,7 +36,11 @@ fn because(why: Refusal) -> String {
             format!("a generator worked or waited for its core for {} of the window", percent(share))
         }
         Refusal::Idle { share } => format!(
-            "a system worked or waited for its core for only {} of the window, so it was not the limit (more connections keep it busy: -c)",
+            "a system worked or waited for its core for only {} of the window, so something else was the limit (more connections keep it busy: -c)",
+            percent(share)
+        ),
+        Refusal::Crowded { share } => format!(
+            "other programs took so much of the core that a system was on it for only {} of the window",
             percent(share)
         ),
         Refusal::Unequal { share } => {
