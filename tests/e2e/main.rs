@@ -35,6 +35,7 @@ mod machines;
 mod machines_run;
 mod max_rate;
 mod peers;
+mod priority;
 mod reach;
 mod reasons;
 mod report_html;

@@ -43,6 +43,10 @@ pub struct FleetArgs {
     /// --sut ssh://…, the address at which the machine was reached]
     #[arg(long, value_name = "ADDRESS", value_parser = address, help_heading = "Machines")]
     pub address: Option<IpAddr>,
+    /// Let systems and the generator of this machine go before all its other programs, which get what is left. Needs root
+    #[arg(long, help_heading = "Machines")]
+    #[serde(skip)]
+    pub priority: bool,
     /// Begin the run again without a generator that stays away. It is another run, so trials with different generators are not
     /// mixed
     #[arg(long, requires = "generators", help_heading = "Machines")]

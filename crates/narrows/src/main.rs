@@ -26,6 +26,7 @@ mod here;
 mod init_verb;
 mod lab_args;
 mod load_verb;
+mod priority;
 mod published_verb;
 mod question;
 mod reach;
@@ -94,6 +95,18 @@ enum Verb {
     Keep { run: String },
 }
 
+impl Verb {
+    /// Whether it asks to go before all other programs.
+    fn goes_first(&self) -> bool {
+        match self {
+            Self::Run(args) => args.lab.fleet.priority,
+            Self::Try(args) => args.fleet.priority,
+            Self::Tune(args) => args.lab.fleet.priority,
+            _ => false,
+        }
+    }
+}
+
 /// The verb of the keeper.
 const KEEP: &str = "keep";
 
@@ -109,6 +122,9 @@ fn main() -> ExitCode {
             None => error.exit(),
         },
     };
+    if cli.verb.goes_first() && !priority::is_given() {
+        return common::exit(priority::run_first());
+    }
     systems::keeper::appoint(KEEP);
     if let Err(error) = common::begin_trace() {
         return common::exit(Err(error));

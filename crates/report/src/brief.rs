@@ -268,7 +268,9 @@ fn labels(e: &FigureView<'_>, scenarios: &[usize]) -> Vec<String> {
 fn warnings_of_the_run(page: &Page, out: &mut String, findings: &Findings) {
     let mut seen: Vec<(Code, &Warning, usize)> = Vec::new();
     let asked = findings.experiments.first().map_or(Asked::File, |e| Asked::of(e));
-    for warning in findings.views().flat_map(|e| e.warnings).filter(|w| is_of_the_run(w.code)) {
+    // The figures of an experiment share its trials.
+    let each = findings.experiments.iter().filter_map(|e| e.views().next());
+    for warning in each.flat_map(|e| e.warnings).filter(|w| is_of_the_run(w.code)) {
         match seen.iter_mut().find(|(code, ..)| *code == warning.code) {
             Some((_, most, count)) => {
                 *count += 1;
@@ -281,7 +283,7 @@ fn warnings_of_the_run(page: &Page, out: &mut String, findings: &Findings) {
     }
     for (_, warning, count) in seen {
         let Advice { message, remedy } = advice(warning, asked);
-        let all = findings.views().count();
+        let all = findings.experiments.len();
         let places = if all > 1 { format!(", and in {count} of {all} experiments") } else { String::new() };
         page.paragraph(out, YELLOW, "", &format!("warning: {message}{places}. Remedy: {remedy}."));
     }

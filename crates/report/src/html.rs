@@ -63,9 +63,9 @@ pub fn html(findings: &Findings, run: &Run) -> String {
 }
 
 fn title(findings: &Findings) -> String {
-    match (findings.views().count(), findings.experiments.first()) {
-        (1, Some(only)) => only.title.clone(),
-        (several, _) => format!("{several} experiments"),
+    match &findings.experiments[..] {
+        [only] => only.title.clone(),
+        several => format!("{} experiments", several.len()),
     }
 }
 

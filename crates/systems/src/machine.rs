@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::process::Command;
 
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, CpuSet, capabilities, sched_getaffinity};
@@ -20,6 +21,12 @@ pub struct Limit {
     pub now: u64,
     /// The hard limit, up to which no privileges are needed.
     pub hard: u64,
+}
+
+/// Lets a command go before all programs of usual priority on this machine, in a session of its own. It does not begin if its user may
+/// not do this. It is killed when the calling thread ends.
+pub fn go_first(command: &mut Command) {
+    sys::go_first(command);
 }
 
 /// Raises the soft limit on open files to the hard limit. If that fails, the limit stays as it was.

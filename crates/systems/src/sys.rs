@@ -100,6 +100,27 @@ pub(crate) fn limit_locks(command: &mut Command, number: Option<u64>) {
     unsafe { command.pre_exec(before_exec) };
 }
 
+/// Lets the command go before all programs of usual priority. It gets a session of its own, because the kernel may weigh whole
+/// sessions against each other (sched(7), autogroup), and the user's other programs must keep their weight. The kernel kills it when
+/// the thread that starts it ends. It does not begin if its user may not do this.
+pub(crate) fn go_first(command: &mut Command) {
+    const FIRST: i32 = -20;
+    let before_exec = || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        let _ = rustix::process::setsid();
+        rustix::process::setpriority_process(None, FIRST)?;
+        // Where the kernel weighs no sessions, there is no such file.
+        let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
+        if let Ok(weight) = rustix::fs::open(c"/proc/self/autogroup", flags, rustix::fs::Mode::empty()) {
+            let _ = rustix::io::write(&weight, b"-20");
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes plain system calls only, which are safe between fork and exec. It allocates nothing, and closes what it
+    // opens.
+    unsafe { command.pre_exec(before_exec) };
+}
+
 /// Gives the command a session of its own, and lets it ignore the signals that ask Narrows to end.
 pub(crate) fn set_apart(command: &mut Command) {
     let before_exec = || {

@@ -108,7 +108,7 @@ impl InterimFindings {
         let planned: Vec<Trial> = plan.trials.iter().filter(own).cloned().collect();
         let rounds = whole_rounds(&planned, seen.iter().map(|seen| &seen.trial).filter(own));
         let all = findings(plan, seen);
-        let found = all.views().rfind(|found| found.name == *name)?;
+        let found = all.views().find(|found| found.name == *name)?;
         let line = format!("{name} ({rounds} of {} rounds): {}", found.rounds, report::answer(&found));
         // That there are few trials yet is no news while more are on their way.
         let early = |warning: &&Warning| !matches!(warning.code, Code::Incomplete | Code::TooFewTrials);

@@ -40,7 +40,8 @@ fn because(why: Refusal) -> String {
             percent(share)
         ),
         Refusal::Crowded { share } => format!(
-            "other programs took so much of the core that a system was on it for only {} of the window",
+            "other programs took so much of the core that a system was on it for only {} of the window (root can go first: \
+             --priority)",
             percent(share)
         ),
         Refusal::Unequal { share } => {
