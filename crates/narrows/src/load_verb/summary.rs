@@ -235,6 +235,16 @@ pub fn json(driven: &Driven<'_>) -> Json {
     }
 }
 
+/// How many connections and threads there were.
+fn size(driven: &Driven<'_>) -> String {
+    let threads = driven.together.map_or_else(|| driven.job.workers(), |together| together.threads);
+    format!(
+        "{}, {}",
+        number::several(driven.job.connections as u64, "connection"),
+        number::several(threads as u64, "thread")
+    )
+}
+
 /// The result for people.
 pub fn text(driven: &Driven<'_>, target: &str) -> String {
     let Driven { job, tally, .. } = driven;
@@ -246,9 +256,8 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
     let seconds = tally.elapsed.as_secs_f64();
     let _ = writeln!(
         out,
-        "{target}: {} connections, {} threads, {} over {}{}",
-        job.connections,
-        driven.together.map_or_else(|| job.workers(), |together| together.threads),
+        "{target}: {}, {} over {}{}",
+        size(driven),
         number::seconds(seconds),
         tally.backend,
         if driven.interrupted { " (interrupted)" } else { "" }
