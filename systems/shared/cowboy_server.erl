@@ -55,8 +55,15 @@ routes(BodyOptions) ->
 secured(#{tls := Version, cert := Cert, key := Key, tickets := Tickets}) when Version =/= "off" ->
     {ok, _} = application:ensure_all_started(ssl),
     Sessions = case Tickets of true -> stateless; false -> disabled end,
-    [{certfile, Cert}, {keyfile, Key}, {versions, ['tlsv1.3', 'tlsv1.2']}, {session_tickets, Sessions}];
+    [{certfile, Cert}, {keyfile, Key}, {versions, ['tlsv1.3', 'tlsv1.2']}, {session_tickets, Sessions} | schemes()];
 secured(_) -> [].
+
+%% Erlang/OTP 23 signs with a scheme of another curve than the key's, which TLS 1.3 forbids, unless it may use no other.
+schemes() ->
+    case list_to_integer(erlang:system_info(otp_release)) < 24 of
+        true -> [{signature_algs, [ecdsa_secp256r1_sha256, rsa_pss_rsae_sha256, {sha256, ecdsa}, {sha256, rsa}]}];
+        false -> []
+    end.
 
 %% If buffer is 0 or not given, Cowboy decides the size of the socket's buffer.
 buffer(#{buffer := Size}) when Size > 0 -> [{buffer, Size}];
