@@ -96,9 +96,11 @@ fn two_servers_run_at_the_same_time() {
     let server = format!("{NARROWS} serve -p {{port}}");
     let arms = [format!("{server} -t 1"), server];
     let hooks = ["--shell", "--prepare", "echo prepare >> log", "--conclude", "echo conclude >> log"];
-    let short = ["--duet", "--rounds", "1", "-d", "200ms", "--warmup", "50ms"];
+    let short = ["--save", "both", "--duet", "--rounds", "1", "-d", "200ms", "--warmup", "50ms"];
     let words = ["try", &arms[0], &arms[1]].into_iter().chain(hooks).chain(short);
     home.run(words).code(0);
+    let saved = std::fs::read_to_string(home.path("narrows/experiments/both.toml")).expect("it is saved");
+    assert!(saved.contains("duet = true\n"), "{saved}");
     let log = std::fs::read_to_string(home.path("log")).expect("they have run");
     // After the first look at each arm, both are prepared before one of them is stopped.
     let looks = "prepare\nconclude\n".repeat(2);

@@ -7,6 +7,7 @@
 //! were a duet in that sense. It is pure.
 
 use std::collections::BTreeMap;
+use std::slice::Chunks;
 
 use measurement::Measurement;
 use measurement::doubt::GENERATOR_BUSY;
@@ -216,6 +217,13 @@ pub fn groups<'a>(trials: impl IntoIterator<Item = &'a Trial>) -> Vec<Vec<&'a Tr
         }
     }
     groups
+}
+
+/// The parts of such a group that are executed one after the other: the whole group while duets [hold](holds), and otherwise each
+/// trial, so that none waits for another to be saved.
+pub fn parts<'g, 'a>(group: &'g [&'a Trial], seen: &[Observation]) -> Chunks<'g, &'a Trial> {
+    let together = group.len() > 1 && holds(seen);
+    group.chunks(if together { group.len() } else { 1 })
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ pub trait Executor {
     fn execute(&mut self, trial: &Trial) -> Result<Outcome, Interrupted>;
 
     /// Executes trials at the same time, in this order if they must be done one after the other. Says what became of the duet, if
-    /// they are one. This executor has no time, so they are not.
+    /// they are one. By default they are executed one after the other, and are none.
     ///
     /// # Errors
     /// [`Interrupted`]: none of the trials has an outcome.
@@ -158,18 +158,19 @@ pub fn carry_out(
 ) -> Result<bool, StoreError> {
     let mut plan = store.header(run)?.plan;
     let mut pending = store.missing(run)?;
+    let mut seen = store.observations(run)?;
     loop {
-        let mut seen = store.observations(run)?;
         for group in duet::groups(pending.iter().filter_map(|index| plan.trials.get(*index as usize))) {
-            if cancel.load(Ordering::Relaxed) {
-                return Ok(false);
+            for part in duet::parts(&group, &seen) {
+                if cancel.load(Ordering::Relaxed) {
+                    return Ok(false);
+                }
+                part.iter().for_each(|trial| progress.begins(trial));
+                let Ok(observations) = observe_part(executor, part) else { return Ok(false) };
+                store.append(run, &observations)?;
+                observations.iter().for_each(|observation| progress.ended(observation));
+                seen.extend(observations);
             }
-            group.iter().for_each(|trial| progress.begins(trial));
-            let together = group.len() > 1 && duet::holds(&seen);
-            let Ok(observations) = observe_group(executor, &group, together) else { return Ok(false) };
-            store.append(run, &observations)?;
-            observations.iter().for_each(|observation| progress.ended(observation));
-            seen.extend(observations);
         }
         let from = plan.trials.len();
         if !rounds::extend(&mut plan, &seen) {
@@ -191,27 +192,26 @@ fn possible(outcome: Outcome) -> Outcome {
     Outcome::Failed(Failure { stage: Stage::Counts, reason, output: String::new() })
 }
 
-/// Executes the trials of a duet, at the same time if `together`, or a trial that is alone.
+/// Executes a trial that is alone, or those of a duet at the same time.
 ///
 /// # Errors
 /// [`Interrupted`]: none of them has an observation.
-pub(crate) fn observe_group(
+pub(crate) fn observe_part(
     executor: &mut dyn Executor,
-    group: &[&Trial],
-    together: bool,
+    part: &[&Trial],
 ) -> Result<Vec<Observation>, Interrupted> {
-    if !together {
-        return group.iter().map(|trial| observe(executor, trial)).collect();
+    if let [alone] = part {
+        return Ok(vec![observe(executor, alone)?]);
     }
     let began_unix_s = executor.now_unix_s();
-    let (outcomes, duet) = executor.execute_together(group)?;
+    let (outcomes, duet) = executor.execute_together(part)?;
     // What all of them took is the sum.
-    let took_s = (executor.now_unix_s() - began_unix_s).max(0.0) / group.len() as f64;
+    let took_s = (executor.now_unix_s() - began_unix_s).max(0.0) / part.len() as f64;
     let observation = |(trial, outcome): (&&Trial, Outcome)| {
         let (trial, duet, outcome) = ((*trial).clone(), duet.clone(), possible(outcome));
         Observation { trial, began_unix_s, took_s, duet, outcome }
     };
-    Ok(group.iter().zip(outcomes).map(observation).collect())
+    Ok(part.iter().zip(outcomes).map(observation).collect())
 }
 
 /// Executes a trial alone, and measures how long it takes.

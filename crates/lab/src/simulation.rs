@@ -34,7 +34,7 @@ use crate::findings::{Comparison, compare_scenarios, findings};
 use crate::observation::{Observation, Scenario, Timing, Trial};
 use crate::plan::{Base, Plan, Planned, Setup};
 use crate::rounds;
-use crate::session::{Fake, Rule, observe, observe_group};
+use crate::session::{Fake, Rule, observe, observe_part};
 
 /// A plan for the reference and a system with one knob. The knob takes `values` values, and the first is the default.
 pub(crate) fn plan(values: i64, rounds: Rounds, seed: u64) -> Plan {
@@ -137,8 +137,9 @@ fn fast_reference() -> Rule {
 pub(crate) fn observed(plan: &Plan, mut fake: Fake) -> Vec<Observation> {
     let mut seen = Vec::new();
     for group in crate::duet::groups(&plan.trials) {
-        let together = group.len() > 1 && crate::duet::holds(&seen);
-        seen.extend(observe_group(&mut fake, &group, together).unwrap());
+        for part in crate::duet::parts(&group, &seen) {
+            seen.extend(observe_part(&mut fake, part).unwrap());
+        }
     }
     seen
 }

@@ -37,10 +37,10 @@ pub fn answers(findings: &Findings, width: usize, colour: bool) -> String {
             page.paragraph(&mut out, BOLD, "", &e.name);
             page.paragraph(&mut out, style(&e), "  ", &answer(&e));
             second(&e).iter().for_each(|sentence| page.paragraph(&mut out, "", "  ", sentence));
-            duets(&e).iter().for_each(|sentence| page.paragraph(&mut out, "", "  ", sentence));
         }
         // The figures share the trials.
         if let Some(e) = experiment.views().next_back().filter(|e| e.tuned.is_none()) {
+            duets(&e).iter().for_each(|sentence| page.paragraph(&mut out, "", "  ", sentence));
             memory(&page, &mut out, &e);
         }
     }

@@ -192,6 +192,9 @@ fn experiment(name: &str, experiment_name: &str, planned: &Planned) -> anyhow::R
     if let Some(base) = &planned.base {
         table.insert("base".to_owned(), own(&base.scenario.system));
     }
+    if planned.duet {
+        table.insert("duet".to_owned(), Toml::Boolean(true));
+    }
     if let Some(ask) = &planned.ask {
         table.insert("request".to_owned(), Toml::try_from(short(ask)).context("the request")?);
     }

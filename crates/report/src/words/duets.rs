@@ -11,18 +11,17 @@ pub(crate) fn duets(e: &Shared) -> Option<String> {
     let Duets { held, refused, .. } = *found;
     let all = held + refused;
     let why = found.why.map(because).unwrap_or_default();
-    Some(match (found.count && held > 0, refused) {
-        (true, 0) => {
-            format!("{} at the same time on the same cores: {MEANING}", several(held as u64, "duet"))
-        }
-        (true, _) => format!(
-            "{} at the same time on the same cores: {MEANING}; {refused} of {all} do not count, the last because {why}",
-            several(held as u64, "duet"),
-        ),
-        (false, 0) => "no trials were at the same time: these systems cannot be a duet here".to_owned(),
-        (false, _) => {
-            format!("no duets count, so each system was measured alone: {why} (in {refused} of {all})")
-        }
+    if found.count {
+        let duets = several(held as u64, "duet");
+        let others = match refused {
+            0 => String::new(),
+            _ => format!("; {refused} of {all} do not count, the last because {why}"),
+        };
+        return Some(format!("{duets} at the same time on the same cores: {MEANING}{others}"));
+    }
+    Some(match refused {
+        0 => "no trials were at the same time: these systems cannot be a duet here".to_owned(),
+        _ => format!("no duets count, so each system was measured alone: {why} (in {refused} of {all})"),
     })
 }
 
