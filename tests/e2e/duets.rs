@@ -111,6 +111,39 @@ fn two_servers_run_at_the_same_time() {
     assert!(seen.chunks(2).all(|two| two[0].trial.is_with(&two[1].trial) && two[0].duet == two[1].duet));
 }
 
+/// Where the servers have one core.
+#[test]
+fn a_gate_on_a_ratio_measures_duets_without_being_asked() {
+    let home = Home::new();
+    let server = format!("{NARROWS} serve -p {{port}}");
+    let few = std::thread::available_parallelism().expect("it is known").get() <= 2;
+    let short = ["--rounds", "1", "-d", "200ms", "--warmup", "50ms"];
+    for (gate, is_duet) in [
+        (&["--fail-if", "rate<0.01"][..], few),
+        (&["--fail-if", "rate<0.01", "--no-duet"], false),
+        (&["--fail-if", "rate<1/s"], false),
+        (&["--fail-if", "p99>100", "--figure", "p99", "--rate", "1000"], false),
+        (&[], false),
+    ] {
+        home.run([&["try", &server, &server], gate, &short].concat());
+        let seen = home.observations();
+        assert!(!seen.is_empty() && seen.iter().all(|o| o.trial.duet.is_some() == is_duet), "{gate:?}");
+    }
+}
+
+#[test]
+fn a_search_proves_its_winner_in_duets() {
+    let home = Home::new();
+    let server = format!("{NARROWS} serve -p {{port}} -t {{threads}}");
+    let short = ["--duet", "-d", "100ms", "--warmup", "20ms", "--budget", "30s", "--seed", "1"];
+    home.run([&["tune", &server, "-k", "threads=1,2"][..], &short].concat()).code(0);
+    let seen = home.observations();
+    let (raced, proven): (Vec<_>, Vec<_>) = seen.iter().partition(|o| o.trial.duet.is_none());
+    assert!(!raced.is_empty() && !proven.is_empty());
+    let last_race = raced.iter().map(|o| o.trial.index).max();
+    assert!(proven.iter().all(|o| Some(o.trial.index) > last_race), "the proof comes last");
+}
+
 #[test]
 fn what_no_duet_can_be_is_refused_before_anything_starts() {
     let home = Home::new();
@@ -122,5 +155,8 @@ fn what_no_duet_can_be_is_refused_before_anything_starts() {
     refused(&[&server, &server, "--fail-if", "p99>5ms", "--figure", "p99"], "limit a ratio");
     refused(&[&server, &server, "--slo", "p99<5ms"], "--slo");
     refused(&[&server, &server, "--unequal"], "--unequal");
+    refused(&[&server, &server, "--frames"], "--duet needs requests");
+    let search = ["tune", &server, "-k", "n=1,2", "--duet", "--slo", "p99<5ms"];
+    home.run(search).code(2).says(&["--slo"]);
     assert!(!home.has_run());
 }

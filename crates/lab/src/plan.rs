@@ -27,7 +27,7 @@ use crate::condition::Condition;
 use crate::experiment::grid::{self, Axis, Excluded, Request};
 use crate::experiment::{Experiment, Figure, Form};
 use crate::observation::{LONGEST_TRIAL_S, Scenario, Timing, Trial};
-use crate::search::Search;
+use crate::search::{Round, Search, Stage};
 pub use crate::setup::{Base, Setup};
 
 /// Everything that a run will do, in order. It is saved with the run, so that the run can be resumed and its findings
@@ -167,6 +167,14 @@ impl Planned {
     pub(crate) fn views(&self) -> impl Iterator<Item = View<'_>> {
         let answers = if self.search.is_some() { 1 } else { usize::MAX };
         self.figures.iter().take(answers).map(|figure| View { planned: self, figure })
+    }
+
+    /// Whether its next round is one of duets. In a search, a round of the proof is, if nothing is compared but the winner and the
+    /// default: what a race or a knob of the winner shows is not beside the default.
+    fn is_of_duets(&self) -> bool {
+        let step = self.search.as_ref().map(|search| search.steps.last());
+        let is_of_two = |step: &Round| step.stage == Stage::Proof && step.cells.len() == 2;
+        self.duet && step.is_none_or(|step| step.is_some_and(is_of_two))
     }
 
     /// The scenario that one round of four contains twice: the base, or in the full form the first of the reference's.
@@ -356,7 +364,7 @@ fn push_round(
 ) {
     shuffle(&mut scenarios, rng);
     let mut order: Vec<(&Scenario, bool)> = scenarios.iter().map(|scenario| (*scenario, false)).collect();
-    if let Some(base) = planned.base.as_ref().filter(|_| planned.duet) {
+    if let Some(base) = planned.base.as_ref().filter(|_| planned.is_of_duets()) {
         return push_duets(trials, round, planned, &base.scenario, twin.is_some(), &scenarios, rng);
     }
     if let Some(twin) = twin {

@@ -27,10 +27,19 @@ use systems::{Service, Value, Workload};
 use wire::frames::Prefix;
 
 use crate::common::{self, Usage};
+use crate::fleet_args::FleetArgs;
 use crate::reach::WayArgs;
 use crate::requests_args::{FileArgs, Scripted};
 use crate::tls_args::TlsArgs;
 use crate::traffic::TrafficArgs;
+
+/// Why no duet of this work can be had on these machines, in words that follow `--duet`. None if one can.
+pub fn prevents_duets(workload: Workload, fleet: &FleetArgs) -> Option<&'static str> {
+    if workload != Workload::Requests {
+        return Some("needs requests: a window of other work ends with its last operation, so two windows are not one");
+    }
+    fleet.any().then_some("needs generator and servers on this machine: leave out --sut and --gen")
+}
 
 /// How commands are started, with which values of knobs, and what is sent to them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]

@@ -5,6 +5,7 @@
 
 mod bisect;
 mod commits;
+mod duet;
 mod question;
 mod save;
 
@@ -81,9 +82,13 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Measure each arm at the same time as the base, on the same cores, so that other work on the machine disturbs both alike. Rates
-    /// are those of shared cores, and the ratio is the one under mutual contention
+    /// are those of shared cores, and the ratio is the one under mutual contention. This is the default with --git and --fail-if
+    /// where the servers have one core, for ratios of rate, cpu, calls, instructions and memory, without --rate and --cold
     #[arg(long, conflicts_with_all = ["unequal", "slo"])]
     duet: bool,
+    /// Measure each arm alone, one after the other, also where --duet is the default
+    #[arg(long, conflicts_with = "duet")]
+    no_duet: bool,
     /// Measure arms whose answers differ, without comparing them
     #[arg(long)]
     unequal: bool,

@@ -63,6 +63,10 @@ pub struct Args {
     /// Drive for this long before each measurement [default: 500ms, or until the speed of a command stands still]
     #[arg(long, value_parser = common::duration, value_name = "TIME")]
     warmup: Option<Duration>,
+    /// Prove the winner at the same time as the default, on the same cores, so that other work on the machine disturbs both alike. So it
+    /// is only where nothing else is compared with them: the part of each of several knobs is proven one trial after the other
+    #[arg(long, conflicts_with = "slo")]
+    duet: bool,
     /// The seed of the search; by default a new one, which is saved with the run
     #[arg(long, value_name = "N")]
     seed: Option<u64>,

@@ -7,7 +7,6 @@ use stats::median;
 
 use super::{Estimate, estimate};
 use crate::experiment::Figure;
-use crate::observation::MOST_DUETS;
 use crate::observation::{Observation, Outcome, Scenario};
 use crate::plan::View;
 
@@ -52,19 +51,23 @@ fn scenario_outliers(
     marked
         .map(|((round, log), _)| Outlier {
             scenario: planned.label(scenario),
-            round: if planned.duet { round / MOST_DUETS } else { *round } + 1,
+            round: trial_of(scenario, *round, observations).map_or(*round, |o| o.trial.round) + 1,
             ratio: planned.figure.advantage(log.exp(), middle.exp()),
             because: reasons(planned.figure, e, *round, observations),
         })
         .collect()
 }
 
+/// The trial of a scenario in a block.
+fn trial_of<'a>(scenario: &Scenario, block: u32, observations: &[&'a Observation]) -> Option<&'a Observation> {
+    let is = |o: &&&Observation| o.trial.scenario == *scenario && o.trial.block() == block && !o.trial.twin;
+    observations.iter().find(is).copied()
+}
+
 /// The doubts about this trial that do not apply to the scenario.
 fn reasons(figure: Figure, e: &Estimate, round: u32, observations: &[&Observation]) -> Vec<Evidence> {
     let scenario = &e.scenario;
-    let observation = observations
-        .iter()
-        .find(|o| o.trial.scenario == *scenario && o.trial.block() == round && !o.trial.twin);
+    let observation = trial_of(scenario, round, observations);
     let Some(Outcome::Measured(m)) = observation.map(|o| &o.outcome) else { return Vec::new() };
     let doubts = estimate::doubts_of(figure, scenario, m).into_iter();
     doubts.filter(|seen| !e.doubts.contains_key(&seen.doubt())).collect()

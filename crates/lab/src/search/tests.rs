@@ -1,5 +1,7 @@
 //! Tests of searches: what runs when, what a search may spend, and that neither an interruption nor failures confuse it.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use stats::{Noise, Verdict};
 
@@ -162,11 +164,28 @@ proptest! {
         let lattice = Lattice { default: knobs.iter().map(|knob| knob.values / 2).collect(), knobs };
         let cells = lattice.spread(12, seed);
         prop_assert_eq!(&cells[0], &lattice.default);
-        let different: std::collections::BTreeSet<&Cell> = cells.iter().collect();
+        let different: BTreeSet<&Cell> = cells.iter().collect();
         prop_assert_eq!(different.len(), cells.len());
         prop_assert!(cells.iter().all(|cell| cell.iter().zip(&lattice.knobs).all(|(at, knob)| *at < knob.values)));
         let near = lattice.neighbours(&lattice.default, &cells);
         let one_apart = |cell: &Cell| cell.iter().zip(&lattice.default).filter(|(a, b)| a != b).count() == 1;
         prop_assert!(near.iter().all(one_apart));
     }
+}
+
+#[test]
+fn duets_are_the_rounds_of_a_proof_of_two_settings() {
+    let mut kinds = BTreeSet::new();
+    for seed in 0..8 {
+        let surface = Surface::random(&[4, 3, 3], seed);
+        let mut plan = surface.plan(200, 1);
+        plan.experiments[0].setup.duet = true;
+        let (plan, seen) = carried_out(plan, &mut surface.fake(Noise::NONE, 1));
+        let of_two = proof(&plan)[0].cells.len() == 2;
+        let is_proven = |o: &Observation| steps(&plan)[o.trial.round as usize].stage == Stage::Proof;
+        assert!(seen.iter().all(|o| o.trial.duet.is_some() == (of_two && is_proven(o))), "{seed}");
+        assert!(tuned(&plan, &seen).advice.is_some(), "{seed}");
+        kinds.insert(of_two);
+    }
+    assert_eq!(kinds.len(), 2, "a proof of two settings, and one of several");
 }

@@ -15,10 +15,7 @@ use systems::{Catalog, Manifest, Value, Workload};
 use super::Args;
 use crate::command::learn::Learnt;
 use crate::command::pace::{self, Chosen, Tempo, WARMUP, WINDOW};
-use crate::command::{
-    self,
-    arms::{self, Arms},
-};
+use crate::command::{self, arms::Arms};
 use crate::common::{self, Usage};
 use crate::condition::{self, FigureChoice};
 
@@ -65,7 +62,7 @@ impl Args {
     }
 
     /// The figures to measure.
-    fn figures(&self) -> Vec<FigureChoice> {
+    pub(super) fn figures(&self) -> Vec<FigureChoice> {
         match (&self.slo, &self.figures[..]) {
             (Some(_), []) => vec![FigureChoice::MaxRate],
             // The rate that is offered would be the same for all arms.
@@ -103,7 +100,7 @@ impl Args {
     /// The plan of the whole run. Without a fixed number of rounds it grows.
     pub(super) fn grown(&self, catalog: &Catalog, arms: &Arms, learnt: Learnt) -> anyhow::Result<Plan> {
         // Two that share their cores reach half of what each does alone.
-        let sharing = if self.duet { 4.0 } else { 2.0 };
+        let sharing = if self.is_duet(arms.workload)? { 4.0 } else { 2.0 };
         let half = learnt.paces.iter().map(|pace| pace.per_s / sharing).reduce(f64::min);
         let rate = self.command.traffic().rate.map(|(from, _)| from).or(half);
         let mut plan = self.plan(catalog, arms, learnt.ask, Tempo { rate, timing: self.timing() })?;
@@ -175,31 +172,6 @@ impl Args {
             bail!(Usage(format!("--fail-if {text}: name this figure in --figure, so that it is measured")));
         }
         Ok(conditions)
-    }
-
-    /// Checks that --duet can be done.
-    fn check_duet(&self, workload: Workload, conditions: &[Condition]) -> Result<(), Usage> {
-        let urls = self.arms.iter().any(|arm| arms::is_url(arm));
-        let figure = conditions.iter().find(|c| !c.needs_baseline()).map(|c| &c.text);
-        let why = match () {
-            () if !self.duet => return Ok(()),
-            () if workload != Workload::Requests => {
-                "needs requests: a window of frames ends with its last one, so two windows are not one"
-                    .to_owned()
-            }
-            () if urls => "starts both servers on the same cores: give commands instead of URLs".to_owned(),
-            () if self.fleet.any() => {
-                "needs generator and servers on this machine: leave out --sut and --gen".to_owned()
-            }
-            () => match figure {
-                Some(text) => format!(
-                    "measures servers that share their cores, so --fail-if {text} would judge another figure than users see: limit a ratio, \
-                     such as rate<0.97, or leave out --duet"
-                ),
-                None => return Ok(()),
-            },
-        };
-        Err(Usage(format!("--duet {why}")))
     }
 
     /// The plan: one experiment at saturation and one below, as far as figures ask for them. Without a rate that is not
@@ -332,7 +304,7 @@ impl Args {
         let blocks = self.by_scheme(arms, of_build, axes)?;
         let mut experiment = Experiment::new(subject, &systems, self.rounds.unwrap_or(3), timing, &blocks)?;
         experiment.base = systems.first().map(|name| (*name).to_owned());
-        experiment.duet = self.duet;
+        experiment.duet = self.is_duet(workload)?;
         experiment.ask = ask;
         Ok(experiment)
     }

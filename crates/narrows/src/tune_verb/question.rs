@@ -54,6 +54,10 @@ impl Args {
     /// # Errors
     /// The first that contradicts another or the target.
     pub(super) fn question<'a>(&'a self, target: &'a Target) -> anyhow::Result<Question<'a>> {
+        let prevented = command::prevents_duets(target.workload, &self.lab.fleet);
+        if let Some(why) = prevented.filter(|_| self.duet) {
+            bail!(Usage(format!("--duet {why}")));
+        }
         let (figures, slo) = (self.figures(target)?, self.limits.slo.as_ref());
         let climbs = figures.contains(&Figure::MaxRate);
         let timed = slo.is_some_and(|slo| slo.has_percentiles());
@@ -270,6 +274,7 @@ impl Question<'_> {
         let blocks: Vec<_> = (0..target.knobs.len()).map(block).collect();
         let mut experiment = Experiment::new(subject, &[&target.system], 1, timing, &blocks)?;
         experiment.base = Some(target.system.clone());
+        experiment.duet = args.duet;
         experiment.ask = ask;
         Ok(experiment)
     }
