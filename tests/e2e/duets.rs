@@ -123,6 +123,7 @@ fn a_gate_on_a_ratio_measures_duets_without_being_asked() {
         (&["--fail-if", "rate<0.01", "--no-duet"], false),
         (&["--fail-if", "rate<1/s"], false),
         (&["--fail-if", "p99>100", "--figure", "p99", "--rate", "1000"], false),
+        (&["--fail-if", "rate<0.01", "--prepare", "true"], false),
         (&[], false),
     ] {
         home.run([&["try", &server, &server], gate, &short].concat());

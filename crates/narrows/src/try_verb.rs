@@ -83,7 +83,8 @@ pub struct Args {
     seed: Option<u64>,
     /// Measure each arm at the same time as the base, on the same cores, so that other work on the machine disturbs both alike. Rates
     /// are those of shared cores, and the ratio is the one under mutual contention. This is the default with --git and --fail-if
-    /// where the servers have one core, for ratios of rate, cpu, calls, instructions and memory, without --rate and --cold
+    /// where the servers have one core, for ratios of rate, cpu, calls, instructions and memory, without --rate, --cold, --prepare,
+    /// --conclude and --service
     #[arg(long, conflicts_with_all = ["unequal", "slo"])]
     duet: bool,
     /// Measure each arm alone, one after the other, also where --duet is the default
