@@ -53,7 +53,7 @@ install-test:
 install-count:
 	scripts/install --count
 
-# What is given away: a static binary for Linux on x86-64, a Debian package and an archive, in target/dist.
+# What is given away: a static binary for Linux on x86-64, packages for Debian, pip and npm, and an archive, in target/dist.
 dist:
 	scripts/dist
 
