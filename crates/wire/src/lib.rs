@@ -1,4 +1,4 @@
-//! Sans-I/O codecs: HTTP/1.1 messages, server-sent events, length-prefixed frames, the header of the PROXY protocol, and the bytes
+//! Sans-I/O codecs: HTTP/1.1 messages, HTTP/2, server-sent events, length-prefixed frames, the header of the PROXY protocol, and the bytes
 //! that bodies are made of.
 //!
 //! This crate turns bytes into events and values into bytes. It knows no sockets, no clocks and no other crate of
@@ -12,6 +12,7 @@
 pub mod events;
 pub mod foreign;
 pub mod frames;
+pub mod h2;
 pub mod http;
 pub mod pattern;
 pub mod proxy;
