@@ -64,6 +64,7 @@ struct HttpValue {
     path: String,
     headers: Vec<(String, String)>,
     body: BodyValue,
+    http2: bool,
     keep_alive: bool,
     expect_continue: bool,
     ids: bool,
@@ -248,7 +249,7 @@ impl Assignment {
 impl HttpValue {
     fn of(http: &Http) -> Result<Self, &'static str> {
         let Http { method, host, path, headers, body, keep_alive, expect_continue, ids, .. } = http;
-        let Http { expect, list, tls, decode, max_answer, .. } = http;
+        let Http { expect, list, tls, decode, max_answer, http2, .. } = http;
         if list.is_some() {
             return Err("files of requests cannot be sent to --gen yet: leave --requests out");
         }
@@ -277,6 +278,7 @@ impl HttpValue {
             path: path.clone(),
             headers: headers.clone(),
             body,
+            http2: *http2,
             keep_alive: *keep_alive,
             expect_continue: *expect_continue,
             ids: *ids,
@@ -304,6 +306,7 @@ impl HttpValue {
                 BodyValue::Bytes(bytes) => Body::Bytes(Arc::new(bytes)),
                 BodyValue::Pattern(size) => Body::Pattern(size),
             },
+            http2: self.http2,
             keep_alive: self.keep_alive,
             expect_continue: self.expect_continue,
             ids: self.ids,

@@ -11,6 +11,7 @@ mod account;
 mod events;
 mod exchanges;
 mod lanes;
+mod multiplexing;
 mod phases;
 mod share;
 
@@ -70,6 +71,9 @@ const GRACE: Duration = Duration::from_millis(200);
 /// The loop turns at least this often, to check the time and cancellation.
 const TURN: Duration = Duration::from_millis(20);
 
+/// The longest sleep in which a connection hears nothing on which the peer may ask for an answer of its own.
+const NAP: Duration = Duration::from_millis(5);
+
 /// The same while the instant at which the window opens is not there yet. It is named some milliseconds before.
 const RENDEZVOUS_TURN: Duration = Duration::from_millis(1);
 
@@ -97,6 +101,8 @@ pub(crate) struct Driver<'a, P: Protocol> {
     waiting: VecDeque<Time>,
     /// Open loop: lanes with room; the one that has been idle longest comes first.
     idle: VecDeque<usize>,
+    /// Closed loop: how many callers are to leave, because peers allow fewer exchanges than they would have open.
+    leaving: usize,
     /// Lanes that wait to reconnect, and until when. In order of time, because all wait equally long.
     retries: VecDeque<(Time, usize)>,
     outcomes: Outcomes,
@@ -182,7 +188,8 @@ pub(crate) fn drive<P: Protocol>(
             break;
         }
         let mut patience = driver.patience();
-        if driver.may_sleep() && reactor.sleep(patience) {
+        let nap = if P::IN_ORDER { patience } else { patience.min(NAP) };
+        if driver.may_sleep() && reactor.sleep(nap) {
             // Send what is due first. Answers that arrived in the meantime carry their stamps.
             driver.now = Time::now();
             driver.arrive(reactor.io());
@@ -229,6 +236,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             waiting: VecDeque::new(),
             idle: VecDeque::new(),
             retries: VecDeque::new(),
+            leaving: 0,
             outcomes: Outcomes::default(),
             heard: Seen::Nothing,
             tally: Tally {
@@ -269,20 +277,22 @@ impl<'a, P: Protocol> Driver<'a, P> {
     /// Closed loop: this many callers have their answers and want to send again at once.
     fn callers_return(&mut self, count: usize) {
         if !self.is_open() {
-            (0..count).for_each(|_| self.waiting.push_back(self.now));
+            let stay = self.stay(count);
+            (0..stay).for_each(|_| self.waiting.push_back(self.now));
         }
     }
 
     /// Begins as many waiting exchanges as this lane can carry.
     fn fill(&mut self, io: &mut Io, index: usize) {
-        self.fill_with(io, index, 0);
+        self.fill_with(io, index, (0, usize::MAX));
     }
 
     /// Begins as many exchanges as this lane can carry: of those that wait, then, in a closed loop, of the `returning` callers
-    /// whose exchanges have just ended. If nobody waits, they need not queue.
+    /// whose exchanges have just ended. If nobody waits, they need not queue. At `most` so many begin.
     #[inline(never)]
-    fn fill_with(&mut self, io: &mut Io, index: usize, mut returning: usize) {
+    fn fill_with(&mut self, io: &mut Io, index: usize, (returning, most): (usize, usize)) {
         let open_loop = self.is_open();
+        let mut returning = self.stay(returning);
         let lane = &mut self.lanes[index];
         let resting = lane.retry_at.is_some_and(|retry_at| retry_at > self.now);
         // What waits on this lane begins first.
@@ -290,10 +300,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
         let waits = lane.exchanges.waiting() > 0;
         let mut session = lane.session.as_mut().filter(|_| lane.ready && !waits);
         let mut begun = 0;
+        let room = lane.room.min(lane.exchanges.len().saturating_add(most));
         // In an open loop the pacer already decided when the exchange arrived.
-        while !resting
-            && lane.exchanges.len() < lane.room
-            && (open_loop || self.gate.admits(self.now, self.begun))
+        while !resting && lane.exchanges.len() < room && (open_loop || self.gate.admits(self.now, self.begun))
         {
             let intended = if !self.waiting.is_empty() {
                 let Some(since) = self.waiting.pop_front() else { break };
@@ -458,11 +467,17 @@ impl<'a, P: Protocol> Driver<'a, P> {
         let fault = Fault::new(ErrorClass::RequestTimeout, Seen::Nothing);
         while let Some((place, id)) = self.lanes[index].overdue(self.now, &self.share) {
             let lane = &mut self.lanes[index];
+            let dead = lane.is_dead(self.now, self.share.timeout);
             if let (Some(id), Some(session)) = (id, &mut lane.session)
-                && !self.protocol.cancel(session, id)
+                && (dead || !self.protocol.cancel(session, id))
             {
                 return self.give_up(io, index, fault, false);
             }
+            if id.is_some() {
+                lane.note_cancel(self.now);
+                self.count_cancel();
+            }
+            let lane = &mut self.lanes[index];
             let Some(exchange) = lane.exchanges.remove(place) else { break };
             id.and_then(|id| lane.exchanges.forget(id));
             self.open -= 1;

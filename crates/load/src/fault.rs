@@ -8,6 +8,7 @@ use std::time::Duration;
 use answers::{Actual, Broken, Head};
 use serde::{Deserialize, Serialize};
 use wire::foreign;
+use wire::h2::{Broken as Broken2, Code};
 
 /// Makes the enum of classes from each one's doc comment, variant and name.
 macro_rules! classes {
@@ -42,7 +43,7 @@ classes! {
     ConnectTimeout = "connect_timeout",
     /// No connection of the pool came free within the timeout.
     PoolWait = "pool_wait",
-    /// The client or its pool refused immediately.
+    /// The client or its pool refused immediately, or the peer refused the request unprocessed.
     Busy = "busy",
     /// The request was sent, and no complete answer came within the timeout.
     RequestTimeout = "request_timeout",
@@ -84,6 +85,8 @@ impl fmt::Display for ErrorClass {
 
 /// How many bytes of an answer an example keeps.
 const KEPT: usize = 48;
+/// How many bytes of a text that the peer sends with a code.
+const TOLD: usize = 40;
 
 /// One failure: its class, and what was seen. Cheap to create, because a broken peer causes millions of them. Only the
 /// first of each class is formatted.
@@ -117,6 +120,21 @@ pub enum Seen {
     Tls(tls::Fault),
     /// The server speaks TLS where plain text was expected.
     SpeaksTls,
+    /// The server speaks HTTP/1.1 where HTTP/2 was expected.
+    SpeaksHttp1,
+    /// What breaks a rule of HTTP/2.
+    Http2(Broken2),
+    /// What the peer said when it ended a stream or the connection of HTTP/2.
+    Peer {
+        /// In which frame.
+        from: Frame,
+        /// Its code.
+        code: u32,
+        /// The beginning of its text.
+        text: [u8; TOLD],
+        /// How many bytes there are.
+        len: u8,
+    },
     /// A success before the request's body was sent.
     Early,
     /// More of something than is accepted.
@@ -148,7 +166,33 @@ pub enum Seen {
     Coding(Broken),
 }
 
+/// A frame of HTTP/2 that carries a code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frame {
+    /// RST_STREAM: one stream ends.
+    ResetStream,
+    /// GOAWAY: the connection ends.
+    GoAway,
+}
+
+impl Frame {
+    /// The name of the frame.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ResetStream => "RST_STREAM",
+            Self::GoAway => "GOAWAY",
+        }
+    }
+}
+
 impl Seen {
+    /// What the peer said in a frame.
+    pub(crate) fn peer(from: Frame, code: Code, said: &[u8]) -> Self {
+        let mut text = [0; TOLD];
+        text.iter_mut().zip(said).for_each(|(kept, byte)| *kept = *byte);
+        Self::Peer { from, code: code.0, text, len: said.len().min(TOLD) as u8 }
+    }
+
     /// Keeps the first bytes of `bytes`.
     pub fn bytes(bytes: &[u8]) -> Self {
         let (kept, len) = first(bytes);
@@ -188,7 +232,7 @@ fn first(bytes: &[u8]) -> ([u8; KEPT], u8) {
 }
 
 /// So many of these bytes, as ASCII.
-fn shown(kept: &[u8; KEPT], len: u8) -> EscapeAscii<'_> {
+fn shown(kept: &[u8], len: u8) -> EscapeAscii<'_> {
     kept.get(..usize::from(len)).unwrap_or_default().escape_ascii()
 }
 
@@ -228,6 +272,12 @@ impl fmt::Display for Fault {
             Seen::Count { expected, got } => write!(f, "{got} where {expected} was expected"),
             Seen::Tls(fault) => fault.fmt(f),
             Seen::SpeaksTls => f.write_str("the server speaks TLS: use https://"),
+            Seen::SpeaksHttp1 => f.write_str("the server speaks HTTP/1.1, and not HTTP/2: leave out --http2"),
+            Seen::Http2(broken) => broken.fmt(f),
+            Seen::Peer { from, code, text, len } => {
+                write!(f, "{} {}", from.name(), Code(code))?;
+                if len > 0 { write!(f, " \"{}\"", shown(&text, len)) } else { Ok(()) }
+            }
             Seen::Early => f.write_str("a success before the body of its request was sent"),
             Seen::Limit { of, what } => write!(f, "more than {of} {what}"),
             Seen::Bytes(bytes, len) => {

@@ -17,10 +17,10 @@ use inspect::{Kept, Message};
 use listed::Listed;
 use source::{Same, Source, is_large};
 
-mod answer;
-mod inspect;
-mod listed;
-mod source;
+pub(crate) mod answer;
+pub(crate) mod inspect;
+pub(crate) mod listed;
+pub(crate) mod source;
 
 /// Bodies up to this size are sent together with their head.
 const INLINE: u64 = 64 * 1024;

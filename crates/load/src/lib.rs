@@ -14,6 +14,7 @@ mod error;
 pub mod fault;
 mod frames;
 mod http;
+mod http2;
 mod layers;
 pub mod list;
 mod pacer;
@@ -68,7 +69,7 @@ pub struct Job {
     pub connections: usize,
     /// Callers that share the connections and wait for their turn; at least as many as the connections can carry.
     pub callers: usize,
-    /// Open exchanges per connection, at most.
+    /// Open exchanges per connection, at most: pipelined ones, or the streams of HTTP/2.
     pub pipeline: usize,
     /// One thread per entry, pinned to the core if one is given.
     pub threads: Vec<Option<usize>>,
@@ -347,18 +348,30 @@ fn work(
     let share = job.share(number);
     let connections = share.connections;
     let streams = matches!(job.target.traffic, Traffic::Frames(_));
-    let config = if streams || connections <= 16 { ReactorConfig::FEW } else { ReactorConfig::MESSAGES };
+    let config = match &job.target.traffic {
+        Traffic::Http(target) if target.http2 => ReactorConfig::STREAMS,
+        _ if streams || connections <= 16 => ReactorConfig::FEW,
+        _ => ReactorConfig::MESSAGES,
+    };
     let reactor = Reactor::new(ReactorConfig { backend: job.backend, stamps: open, ..config })?;
     let worker = Worker { job, reactor, share, until, watch };
+    // Request ids are unique over all threads of all generators.
+    let first_id = (job.standing(number).0 as u64) << 48;
     match &job.target.traffic {
+        Traffic::Http(target) if target.http2 => {
+            let tls = target.tls.as_ref();
+            if let Some(list) = &target.list {
+                worker.layered(http2::Requests::listed(target, list, (number, job.workers())), tls)
+            } else {
+                worker.layered(http2::Requests::new(target, first_id)?, tls)
+            }
+        }
         Traffic::Http(target) => {
             let tls = target.tls.as_ref();
             if let Some(list) = &target.list {
                 let thread = (number, job.workers());
                 worker.layered(http::Requests::listed(target, list, job.pipeline, thread), tls)
             } else {
-                // Request ids are unique over all threads of all generators.
-                let first_id = (job.standing(number).0 as u64) << 48;
                 worker.layered(http::Requests::new(target, job.pipeline, first_id)?, tls)
             }
         }

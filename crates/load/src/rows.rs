@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::fault::{ErrorClass, Example};
-use crate::tally::Handshakes;
+use crate::tally::{Handshakes, Multiplexed};
 use crate::times::Times;
 
 /// The table. Calls the macro `$then` with its rows.
@@ -84,6 +84,8 @@ macro_rules! rows {
             "The handshakes of TLS that ended in the window."
             handshakes: Handshakes [sum, Both],
                 saved as handshakes: Option<Handshakes>, printed as handshakes: Handshakes;
+            "Connections of HTTP/2: what they carried at once. None if there were none."
+            multiplexed: Option<Multiplexed> [sum, Both], printed as multiplexed: Option<Multiplexed>;
             "CPU time of the generator's threads in the window."
             cpu: Duration [sum, Both];
             "Time in which the generator's threads could run and waited for a core, in the window. Zero if the kernel does not say."
@@ -142,6 +144,12 @@ impl Form<Self> for BTreeMap<u64, u64> {
 impl<T, F: Form<T>> Form<Option<T>> for Option<F> {
     fn of(value: &Option<T>) -> Self {
         value.as_ref().map(F::of)
+    }
+}
+
+impl Form<Self> for Multiplexed {
+    fn of(value: &Self) -> Self {
+        *value
     }
 }
 

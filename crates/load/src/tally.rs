@@ -117,6 +117,36 @@ impl Handshakes {
     }
 }
 
+/// What connections carried that carry many exchanges at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Multiplexed {
+    /// How many exchanges were to be open on each.
+    pub asked: u64,
+    /// The most that were open on one.
+    pub reached: u64,
+    /// The fewest that a peer allowed, if those were fewer than asked for.
+    pub allowed: Option<u64>,
+    /// Connections that the peer let carry no further exchanges, and that others replaced; of the whole drive.
+    pub renewed: u64,
+    /// Exchanges that took too long and were given up alone.
+    pub cancelled: u64,
+}
+
+impl Value for Multiplexed {
+    fn add(&mut self, other: &Self) {
+        self.asked = self.asked.max(other.asked);
+        self.reached = self.reached.max(other.reached);
+        self.allowed = self.allowed.into_iter().chain(other.allowed).min();
+        self.renewed.add(&other.renewed);
+        self.cancelled.add(&other.cancelled);
+    }
+
+    fn fits(&self) -> bool {
+        let Self { asked, reached, allowed, renewed, cancelled } = self;
+        [asked, reached, renewed, cancelled].into_iter().chain(allowed).all(u64::fits)
+    }
+}
+
 /// Bodies of answers before and after their decoding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decoded {

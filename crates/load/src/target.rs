@@ -34,7 +34,7 @@ impl Target {
 /// The traffic to send.
 #[derive(Debug, Clone)]
 pub enum Traffic {
-    /// HTTP/1.1 requests.
+    /// Requests of HTTP/1.1 or HTTP/2.
     Http(Http),
     /// A stream of length-prefixed frames per connection.
     Frames(FrameStream),
@@ -53,6 +53,8 @@ pub struct Http {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Body,
+    /// Whether to speak HTTP/2: without TLS by prior knowledge, with TLS by its name in ALPN.
+    pub http2: bool,
     /// Whether connections are kept. If false, each request has its own connection and says `Connection: close`.
     pub keep_alive: bool,
     /// Whether to wait for `100 Continue` before the body, for at most a second.
@@ -85,6 +87,7 @@ impl Http {
             path: path.into(),
             headers: Vec::new(),
             body: Body::None,
+            http2: false,
             keep_alive: true,
             expect_continue: false,
             ids: false,

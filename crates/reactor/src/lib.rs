@@ -64,6 +64,9 @@ impl ReactorConfig {
     /// Settings for many connections with small messages.
     pub const MESSAGES: Self =
         Self { backend: Backend::Auto, buffer_size: 1024, buffers: 2048, stamps: false };
+    /// Settings for connections that carry many messages at once, so that one buffer holds many.
+    pub const STREAMS: Self =
+        Self { backend: Backend::Auto, buffer_size: 16 * 1024, buffers: 256, stamps: false };
     /// Settings for few connections whose answers are small.
     pub const FEW: Self = Self { backend: Backend::Auto, buffer_size: 16 * 1024, buffers: 64, stamps: false };
 }

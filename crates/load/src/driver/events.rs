@@ -33,6 +33,9 @@ impl<P: Protocol> Driver<'_, P> {
         if standing.ready && !lane.ready {
             self.ready(index);
         }
+        if !P::IN_ORDER {
+            self.look_at_room(index);
+        }
         let returning = self.settle(index, bytes, arrived);
         match end {
             Err(fault) => {
@@ -46,6 +49,9 @@ impl<P: Protocol> Driver<'_, P> {
             // What the peer has not processed begins anew on another connection.
             Ok(()) if self.lanes[index].is_spent() => {
                 self.callers_return(returning);
+                if !P::IN_ORDER {
+                    self.multiplexed().renewed += 1;
+                }
                 self.give_up(io, index, Fault::new(ErrorClass::ClosedEarly, Seen::Nothing), false)
             }
             Ok(()) if standing.over => {
@@ -53,7 +59,7 @@ impl<P: Protocol> Driver<'_, P> {
                 self.ended(io, index);
             }
             Ok(()) => {
-                self.fill_with(io, index, returning);
+                self.fill_with(io, index, (returning, usize::MAX));
                 if standing.speaks {
                     self.pump(io, index);
                 }

@@ -2,6 +2,7 @@
 //! replaced.
 
 use std::ops::{Index, IndexMut};
+use std::time::Duration;
 
 use reactor::{Conn, Time};
 
@@ -33,6 +34,10 @@ pub(super) struct Lane<P: Protocol> {
     pub retry_at: Option<Time>,
     /// How many exchanges may be open; 0 if nothing further begins on this connection.
     pub room: usize,
+    /// Closed loop: how many callers have no place, because the peer allows fewer exchanges than they would have open.
+    pub surplus: usize,
+    /// When the first exchange was given up since something was heard.
+    pub cancelled: Option<Time>,
 }
 
 impl<P: Protocol> Lane<P> {
@@ -54,7 +59,7 @@ impl<P: Protocol> Lane<P> {
     /// Takes over how many exchanges the session has room for, of at most `depth`.
     #[inline]
     pub(super) fn make_room(&mut self, standing: Standing, depth: usize) {
-        self.room = standing.capacity.min(depth);
+        self.room = standing.capacity.min(if standing.ready { depth } else { first_room::<P>(depth) });
     }
 
     /// Begins what waits, as far as the session has room.
@@ -71,6 +76,18 @@ impl<P: Protocol> Lane<P> {
         while self.exchanges.waiting() > 0 && self.exchanges.under_way() < self.room {
             let Some(request) = self.exchanges.begin() else { break };
             protocol.begin(session, request);
+        }
+    }
+
+    /// Whether the peer seems to be gone: nothing was heard for this long since an exchange was given up.
+    pub(super) fn is_dead(&self, now: Time, timeout: Duration) -> bool {
+        self.cancelled.is_some_and(|since| since >= self.heard && now.since(since) >= timeout)
+    }
+
+    /// An exchange was given up.
+    pub(super) fn note_cancel(&mut self, now: Time) {
+        if self.cancelled.is_none_or(|since| since < self.heard) {
+            self.cancelled = Some(now);
         }
     }
 
@@ -107,6 +124,11 @@ impl<P: Protocol> Lane<P> {
     }
 }
 
+/// How many exchanges may wait for a connection that is not ready. One that carries many at once says only then how many.
+fn first_room<P: Protocol>(depth: usize) -> usize {
+    if P::IN_ORDER { depth } else { depth.min(1) }
+}
+
 /// All lanes, by number or by connection.
 pub(super) struct Lanes<P: Protocol> {
     lanes: Vec<Lane<P>>,
@@ -131,7 +153,9 @@ impl<P: Protocol> Lanes<P> {
             answered: false,
             idle: false,
             retry_at: None,
-            room: depth,
+            room: first_room::<P>(depth),
+            surplus: 0,
+            cancelled: None,
         };
         Self { lanes: std::iter::repeat_with(lane).take(count).collect(), by_conn: Vec::new(), depth }
     }
@@ -171,7 +195,7 @@ impl<P: Protocol> Lanes<P> {
         let lane = &mut self[index];
         (lane.ready, lane.sending, lane.answered) = (false, false, false);
         lane.session = None;
-        lane.room = depth;
+        (lane.room, lane.cancelled) = (first_room::<P>(depth), None);
         lane.exchanges.start_over();
         lane.conn.take()
     }

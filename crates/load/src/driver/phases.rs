@@ -365,13 +365,14 @@ impl<P: Protocol> Driver<'_, P> {
             self.begun += 1;
         }
         // A lane that waits to reconnect goes back to the end of the queue, so look at each lane only once.
-        for _ in 0..self.idle.len() {
+        for left in (1..=self.idle.len()).rev() {
             if self.waiting.is_empty() {
                 break;
             }
             let Some(index) = self.idle.pop_front() else { break };
             self.lanes[index].idle = false;
-            self.fill(io, index);
+            // Lanes that can carry several share them.
+            self.fill_with(io, index, (0, self.waiting.len().div_ceil(left)));
         }
     }
 }

@@ -12,7 +12,7 @@ const BULK: u64 = 64 * 1024;
 
 /// The answer being received.
 #[derive(Default)]
-pub(super) struct ReceivedAnswer {
+pub(crate) struct ReceivedAnswer {
     pub status: u16,
     pub keep: bool,
     pub interim: bool,
@@ -27,7 +27,7 @@ pub(super) struct ReceivedAnswer {
 impl ReceivedAnswer {
     /// The answer that begins with this head, to the request with this id.
     #[inline]
-    pub(super) fn begin(head: &ResponseHead<'_>, id: Option<&u64>) -> Self {
+    pub(crate) fn begin(head: &ResponseHead<'_>, id: Option<&u64>) -> Self {
         let id_differs = id.is_some_and(|id| {
             let value = head.watched.unwrap_or_default();
             std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()) != Some(*id)
@@ -56,7 +56,7 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    pub(super) fn new(target: &Http) -> Self {
+    pub(crate) fn new(target: &Http) -> Self {
         Self::of(target, &target.expect, 0)
     }
 
@@ -87,7 +87,7 @@ impl Judge {
     /// # Errors
     /// The body would be too long.
     #[inline]
-    pub(super) fn admit(&self, head: &ResponseHead<'_>, kept: &mut Option<Box<Kept>>) -> Result<(), Fault> {
+    pub(crate) fn admit(&self, head: &ResponseHead<'_>, kept: &mut Option<Box<Kept>>) -> Result<(), Fault> {
         if let Some(inspector) = &self.inspector {
             inspector.begin(kept.get_or_insert_default(), head.status, head.bytes);
         }
@@ -111,7 +111,7 @@ impl Judge {
     /// # Errors
     /// The body is too long.
     #[inline]
-    pub(super) fn add(
+    pub(crate) fn add(
         &self,
         answer: &mut ReceivedAnswer,
         data: &[u8],
@@ -143,7 +143,7 @@ impl Judge {
     }
 
     /// The length of a complete answer's body, or what is wrong with the answer.
-    pub(super) fn verdict(&mut self, answer: &ReceivedAnswer, message: Message<'_>) -> Result<u64, Fault> {
+    pub(crate) fn verdict(&mut self, answer: &ReceivedAnswer, message: Message<'_>) -> Result<u64, Fault> {
         if !self.expect.status.contains(answer.status) {
             return Err(Fault::new(ErrorClass::Status, Seen::status(message.head(answer.status))));
         }
@@ -176,7 +176,7 @@ impl Judge {
         }
     }
 
-    pub(super) fn take_decoded(&mut self) -> Decoded {
+    pub(crate) fn take_decoded(&mut self) -> Decoded {
         self.inspector.as_mut().map(|inspector| inspector.take_decoded()).unwrap_or_default()
     }
 }

@@ -13,7 +13,7 @@ const SPARE: usize = 64 * 1024;
 
 /// A whole answer: its head, and its body if it is inspected.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Message<'a> {
+pub(crate) struct Message<'a> {
     /// It begins here, and more may follow it.
     pub from: &'a [u8],
     /// Its length in bytes.
@@ -45,7 +45,7 @@ impl<'a> Message<'a> {
 
 /// What is kept of an answer that arrives in pieces.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     bytes: Vec<u8>,
     /// The length of its head.
     head: usize,
@@ -55,7 +55,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// The answer that was kept, if any was.
-    pub(super) fn message(kept: Option<&Self>) -> Message<'_> {
+    pub(crate) fn message(kept: Option<&Self>) -> Message<'_> {
         let Some(Self { bytes, head, .. }) = kept else { return Message::default() };
         Message { from: bytes, len: bytes.len(), body: bytes.len() - head }
     }

@@ -32,7 +32,7 @@ pub(crate) struct Listed {
 
 impl Listed {
     /// The source of one of several threads.
-    pub(super) fn new(
+    pub(crate) fn new(
         target: &Http,
         list: &Arc<List>,
         depth: usize,
@@ -65,6 +65,23 @@ impl Listed {
             filler,
             spare: Vec::new(),
         }
+    }
+
+    /// Appends a request as it is sent.
+    pub(crate) fn append(&mut self, number: usize, out: &mut Vec<u8>) {
+        self.list.append(number, &mut self.filler, out);
+    }
+
+    /// Whether it is a HEAD request.
+    pub(crate) fn is_head(&self, number: usize) -> bool {
+        self.list.entry(number).head
+    }
+
+    /// Who judges the answer to a request.
+    #[inline]
+    pub(crate) fn judge_of<'j>(&'j mut self, usual: &'j mut Judge, number: usize) -> &'j mut Judge {
+        let expected = self.list.expected(number);
+        expected.and_then(|number| self.judges.get_mut(number)).unwrap_or(usual)
     }
 
     /// Fills a request in.
@@ -146,8 +163,10 @@ impl Source for Listed {
 
     #[inline]
     fn judge<'j>(&'j mut self, usual: &'j mut Judge, marks: &VecDeque<u64>) -> &'j mut Judge {
-        let expected = marks.front().and_then(|mark| self.list.expected(*mark as usize));
-        expected.and_then(|number| self.judges.get_mut(number)).unwrap_or(usual)
+        match marks.front() {
+            Some(mark) => self.judge_of(usual, *mark as usize),
+            None => usual,
+        }
     }
 
     fn take_decoded(&mut self) -> Decoded {

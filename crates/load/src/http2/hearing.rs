@@ -1,0 +1,403 @@
+//! What the frames of the peer mean for the exchanges of a connection.
+
+use wire::h2::{
+    Broken, Code, Event, Malformed, Settings, put_go_away, put_ping, put_settings_ack, put_window_update,
+};
+use wire::http::{BodyLength, ResponseHead};
+
+use super::session::{Session, State, Table};
+use super::source::Source;
+use super::{ANSWERS, EMPTY, INTERIM, Requests};
+use crate::fault::{ErrorClass, Fault, Frame, Seen};
+use crate::http::answer::ReceivedAnswer;
+use crate::http::inspect::Kept;
+use crate::protocol::{Mark, Outcomes, Success};
+
+/// Why a stream fails that breaks a rule.
+fn malformed(wrong: Malformed) -> Fault {
+    broken(Broken::new(Code::PROTOCOL_ERROR, wrong.0))
+}
+
+fn broken(broken: Broken) -> Fault {
+    Fault::new(ErrorClass::Protocol, Seen::Http2(broken))
+}
+
+fn over(limit: u32, what: &'static str) -> Fault {
+    Fault::new(ErrorClass::Protocol, Seen::Limit { of: u64::from(limit), what })
+}
+
+impl<S: Source> Requests<S> {
+    /// Hears all frames in these bytes.
+    ///
+    /// # Errors
+    /// The connection is of no more use.
+    pub(super) fn hear_all(
+        &mut self,
+        session: &mut Session<S::Request>,
+        bytes: &[u8],
+        outcomes: &mut Outcomes,
+    ) -> Result<(), Fault> {
+        let Session { reader, state } = session;
+        let mut rest = bytes;
+        loop {
+            let heard = match reader.push(rest) {
+                Ok(step) if step.event == Event::NeedMore => break,
+                Ok(step) => {
+                    rest = rest.get(step.consumed..).unwrap_or_default();
+                    self.hear(state, step.event, outcomes)
+                }
+                Err(broken) => Err(broken),
+            };
+            if let Err(broken) = heard {
+                put_go_away(&mut state.control, 0, broken.code, broken.why);
+                return Err(unreadable(state.greeted, bytes, broken));
+            }
+        }
+        for index in 0..state.touched.len() {
+            if let Some(place) = state.touched.get(index).and_then(|id| state.find(*id))
+                && let Some(stream) = state.streams.get(place)
+            {
+                outcomes.marks.push((u64::from(stream.number), Mark::Answering));
+            }
+        }
+        state.touched.clear();
+        Ok(())
+    }
+
+    fn hear(
+        &mut self,
+        state: &mut State<S::Request>,
+        event: Event<'_>,
+        outcomes: &mut Outcomes,
+    ) -> Result<(), Broken> {
+        if !state.greeted && !matches!(event, Event::Settings(_)) {
+            return Err(Broken::new(Code::PROTOCOL_ERROR, "the first frame is not SETTINGS"));
+        }
+        match event {
+            Event::Headers { stream, block, end_stream } => {
+                self.headers(state, (stream, end_stream), block, outcomes)
+            }
+            Event::Data { stream, data, counted, end_stream } => {
+                self.data(state, (stream, end_stream), data, counted, outcomes)
+            }
+            Event::Reset { stream, code } => {
+                match state.find(stream) {
+                    Some(place) => {
+                        let class = match code {
+                            Code::REFUSED_STREAM => ErrorClass::Busy,
+                            _ => ErrorClass::Reset,
+                        };
+                        let fault = Fault::new(class, Seen::peer(Frame::ResetStream, code, b""));
+                        fail(state, place, fault, None, outcomes);
+                    }
+                    None => known(state, stream)?,
+                }
+                Ok(())
+            }
+            Event::Spoiled { stream, code, why } => {
+                match state.find(stream) {
+                    Some(place) => {
+                        fail(state, place, broken(Broken::new(code, why)), Some(code), outcomes);
+                    }
+                    None => known(state, stream)?,
+                }
+                Ok(())
+            }
+            Event::WindowUpdate { stream, by } => open_window(state, stream, by, outcomes),
+            Event::Settings(settings) => apply(state, settings),
+            Event::Ping(data) => {
+                put_ping(&mut state.control, data, true);
+                count_answer(state)
+            }
+            Event::GoAway { last, code, text } => go_away(state, last, (code, text), outcomes),
+            Event::SettingsAck | Event::Pong(_) | Event::Priority { .. } | Event::NeedMore => Ok(()),
+        }
+    }
+
+    fn headers(
+        &mut self,
+        state: &mut State<S::Request>,
+        (id, end_stream): (u32, bool),
+        block: &[u8],
+        outcomes: &mut Outcomes,
+    ) -> Result<(), Broken> {
+        let Some(place) = state.find(id) else {
+            // Each block changes the table.
+            _ = state.heads.trailers(block)?;
+            return closed(state, id);
+        };
+        let Some(stream) = state.streams.get_mut(place) else { return Ok(()) };
+        if stream.head {
+            match state.heads.trailers(block)? {
+                Ok(()) if end_stream => self.finish(state, place, outcomes),
+                Ok(()) => spoil(state, place, Malformed("a second head comes after the first"), outcomes),
+                Err(wrong) => spoil(state, place, wrong, outcomes),
+            }
+            return Ok(());
+        }
+        let head = match state.heads.response(block)? {
+            Ok(head) => head,
+            Err(wrong) => {
+                spoil(state, place, wrong, outcomes);
+                return Ok(());
+            }
+        };
+        if head.status < 200 {
+            let status = head.status;
+            interim(state, place, (status, end_stream), outcomes);
+            return Ok(());
+        }
+        let bodiless = stream.sending.head_only || matches!(head.status, 204 | 304);
+        let body = match head.length {
+            _ if bodiless => BodyLength::None,
+            Some(length) => BodyLength::Exact(length),
+            None => BodyLength::UntilClose,
+        };
+        let (status, watched, bytes) = (head.status, head.watched, head.text);
+        let seen = ResponseHead { status, keep_alive: true, body, watched, bytes };
+        (stream.head, stream.bodiless, stream.length) = (true, bodiless, head.length);
+        stream.answer = ReceivedAnswer::begin(&seen, stream.sending.id.as_ref());
+        state.bulk |= stream.answer.bulk;
+        let judge = self.source.judge(&mut self.judge, stream.request);
+        if let Err(fault) = judge.admit(&seen, &mut stream.kept) {
+            fail(state, place, fault, Some(Code::CANCEL), outcomes);
+        } else if end_stream {
+            self.finish(state, place, outcomes);
+        } else {
+            state.touched.push(id);
+        }
+        Ok(())
+    }
+
+    fn data(
+        &mut self,
+        state: &mut State<S::Request>,
+        (id, end_stream): (u32, bool),
+        data: &[u8],
+        counted: u32,
+        outcomes: &mut Outcomes,
+    ) -> Result<(), Broken> {
+        state.window.receive(counted)?;
+        if let Some(by) = state.window.due() {
+            put_window_update(&mut state.control, 0, by);
+        }
+        let Some(place) = state.find(id) else { return closed(state, id) };
+        let Some(stream) = state.streams.get_mut(place) else { return Ok(()) };
+        stream.window.receive(counted)?;
+        if !end_stream && let Some(by) = stream.window.due() {
+            put_window_update(&mut state.control, id, by);
+        }
+        if data.is_empty() && !end_stream {
+            stream.empty += 1;
+            if stream.empty > EMPTY {
+                return Err(Broken::new(
+                    Code::ENHANCE_YOUR_CALM,
+                    "a stream has more than 1,000 empty DATA frames",
+                ));
+            }
+        }
+        stream.received += data.len() as u64;
+        let wrong = if !stream.head {
+            Some("DATA comes before the head of its answer")
+        } else if stream.bodiless && !data.is_empty() {
+            Some("an answer has a body that must not")
+        } else if stream.length.is_some_and(|length| stream.received > length) {
+            Some("a body is longer than its content-length")
+        } else {
+            None
+        };
+        if let Some(why) = wrong {
+            spoil(state, place, Malformed(why), outcomes);
+            return Ok(());
+        }
+        let judge = self.source.judge(&mut self.judge, stream.request);
+        if let Err(fault) = judge.add(&mut stream.answer, data, &mut stream.kept) {
+            fail(state, place, fault, Some(Code::CANCEL), outcomes);
+        } else if end_stream {
+            self.finish(state, place, outcomes);
+        } else {
+            state.touched.push(id);
+        }
+        Ok(())
+    }
+
+    /// Judges a complete answer.
+    fn finish(&mut self, state: &mut State<S::Request>, place: usize, outcomes: &mut Outcomes) {
+        let Some(stream) = state.streams.get(place) else { return };
+        if !stream.bodiless && stream.length.is_some_and(|length| length != stream.received) {
+            return spoil(state, place, Malformed("a body is shorter than its content-length"), outcomes);
+        }
+        let Some(mut stream) = state.remove(place) else { return };
+        let judge = self.source.judge(&mut self.judge, stream.request);
+        let mut result = judge.verdict(&stream.answer, Kept::message(stream.kept.as_deref()));
+        if stream.sending.is_left() {
+            state.reset(stream.id(), Code::CANCEL);
+            if result.is_ok() {
+                // The bytes that were not sent would count as work that was done.
+                result = Err(Fault::new(ErrorClass::Protocol, Seen::Early));
+            }
+        }
+        let sent = std::mem::take(&mut stream.sending.length);
+        let payload = |length| if sent > 0 { sent } else { length };
+        let success = |length| Success { units: 1, payload: payload(length) };
+        outcomes.end(u64::from(stream.number), result.map(success));
+        if !self.keep_alive {
+            state.capacity = 0;
+        }
+    }
+}
+
+/// What is wrong with the first bytes, or with later ones.
+fn unreadable(greeted: bool, bytes: &[u8], found: Broken) -> Fault {
+    let seen = match bytes {
+        _ if greeted => Seen::Http2(found),
+        [b'H', b'T', b'T', b'P', b'/', b'1', ..] => Seen::SpeaksHttp1,
+        _ => Seen::bytes(bytes),
+    };
+    Fault::new(ErrorClass::Protocol, seen)
+}
+
+/// A stream that is not open: it must have been.
+fn known<R: Copy>(state: &State<R>, id: u32) -> Result<(), Broken> {
+    if state.is_idle(id) {
+        return Err(Broken::new(Code::PROTOCOL_ERROR, "a frame is on a stream that nobody has begun"));
+    }
+    Ok(())
+}
+
+/// A message on a stream that is not open: the peer may not know yet that we have ended it.
+fn closed<R: Copy>(state: &State<R>, id: u32) -> Result<(), Broken> {
+    known(state, id)?;
+    if !state.is_forgotten(id) {
+        return Err(Broken::new(Code::STREAM_CLOSED, "a frame is on a stream that has ended"));
+    }
+    Ok(())
+}
+
+/// Fails one exchange. The peer is told with a code, if there is one.
+#[cold]
+fn fail<R: Copy>(
+    state: &mut State<R>,
+    place: usize,
+    fault: Fault,
+    code: Option<Code>,
+    outcomes: &mut Outcomes,
+) {
+    let Some(stream) = state.remove(place) else { return };
+    if let Some(code) = code {
+        state.reset(stream.id(), code);
+    }
+    outcomes.end(u64::from(stream.number), Err(fault));
+}
+
+/// Fails one exchange whose answer breaks a rule.
+#[cold]
+fn spoil<R: Copy>(state: &mut State<R>, place: usize, wrong: Malformed, outcomes: &mut Outcomes) {
+    fail(state, place, malformed(wrong), Some(Code::PROTOCOL_ERROR), outcomes);
+}
+
+/// Handles an interim answer.
+fn interim<R: Copy>(
+    state: &mut State<R>,
+    place: usize,
+    (status, end_stream): (u16, bool),
+    outcomes: &mut Outcomes,
+) {
+    let Some(stream) = state.streams.get_mut(place) else { return };
+    stream.interim += 1;
+    if end_stream {
+        return spoil(state, place, Malformed("an answer ends with an interim head"), outcomes);
+    }
+    if status == 101 {
+        return spoil(state, place, Malformed("status 101, which HTTP/2 does not have"), outcomes);
+    }
+    if stream.interim > INTERIM {
+        return fail(state, place, over(INTERIM, "interim answers"), Some(Code::CANCEL), outcomes);
+    }
+    outcomes.marks.push((u64::from(stream.number), Mark::Interim));
+    if status == 100 {
+        stream.sending.awaits = false;
+    }
+}
+
+/// Lets more be sent.
+fn open_window<R: Copy>(
+    state: &mut State<R>,
+    stream: u32,
+    by: u32,
+    outcomes: &mut Outcomes,
+) -> Result<(), Broken> {
+    if stream == 0 {
+        return state.connection.change(i64::from(by));
+    }
+    let Some(place) = state.find(stream) else { return known(state, stream) };
+    if let Some(open) = state.streams.get_mut(place)
+        && let Err(wrong) = open.sending.window.change(i64::from(by))
+    {
+        fail(state, place, broken(wrong), Some(wrong.code), outcomes);
+    }
+    Ok(())
+}
+
+/// Counts an answer to the peer that waits to be sent.
+fn count_answer<R>(state: &mut State<R>) -> Result<(), Broken> {
+    state.answers += 1;
+    if state.answers > ANSWERS {
+        return Err(Broken::new(
+            Code::ENHANCE_YOUR_CALM,
+            "more than 1,000 PING and SETTINGS wait for their answers",
+        ));
+    }
+    Ok(())
+}
+
+/// Takes over the peer's settings.
+fn apply<R: Copy>(state: &mut State<R>, settings: Settings) -> Result<(), Broken> {
+    if settings.push == Some(true) {
+        return Err(Broken::new(Code::PROTOCOL_ERROR, "a server enables pushes"));
+    }
+    if let Some(streams) = settings.streams {
+        state.allowed = streams as usize;
+    }
+    if let Some(window) = settings.window {
+        let by = i64::from(window) - i64::from(state.initial);
+        state.initial = window;
+        let sent = state.streams.len() - state.unsent;
+        state.streams.iter_mut().take(sent).try_for_each(|stream| stream.sending.window.change(by))?;
+    }
+    if settings.table.is_some_and(|table| (table as usize) < wire::h2::TABLE) {
+        // Whatever is in the peer's table is not used any more.
+        state.table = Table::Unused { told: false };
+    }
+    (state.greeted, state.ready) = (true, state.ready || state.allowed > 0);
+    put_settings_ack(&mut state.control);
+    count_answer(state)
+}
+
+/// The peer accepts no further exchanges. Those that it has not processed begin anew.
+fn go_away<R: Copy>(
+    state: &mut State<R>,
+    last: u32,
+    (code, text): (Code, &[u8]),
+    outcomes: &mut Outcomes,
+) -> Result<(), Broken> {
+    if state.last.is_some_and(|before| last > before) {
+        return Err(Broken::new(Code::PROTOCOL_ERROR, "the last stream of GOAWAY grows"));
+    }
+    (state.last, state.capacity) = (Some(last), 0);
+    if code != Code::NO_ERROR {
+        state.parting = Some(Seen::peer(Frame::GoAway, code, text));
+    }
+    while state.streams.back().is_some_and(|stream| state.unsent > 0 || stream.id() > last) {
+        let Some(place) = state.streams.len().checked_sub(1) else { break };
+        let sent = state.unsent == 0;
+        let Some(stream) = state.remove(place) else { break };
+        if sent {
+            state.forget(stream.id());
+        }
+        outcomes.marks.push((u64::from(stream.number), Mark::Refused));
+    }
+    // They begin anew in their order.
+    outcomes.marks.sort_by_key(|(number, mark)| if *mark == Mark::Refused { *number } else { 0 });
+    Ok(())
+}

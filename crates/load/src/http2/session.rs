@@ -1,0 +1,253 @@
+//! What is known of one connection, and of its open streams.
+
+use std::collections::VecDeque;
+
+use wire::h2::{
+    Code, LARGEST_WINDOW, PREFACE, Reader, ReceiveWindow, ResponseHeads, SendWindow, Settings, put_reset,
+    put_settings, put_window_update,
+};
+
+use super::upload::Sending;
+use super::{MOST_EXCHANGES, WINDOW};
+use crate::fault::Seen;
+use crate::http::answer::ReceivedAnswer;
+use crate::http::inspect::Kept;
+use crate::protocol::Standing;
+
+/// How many streams are remembered that we have ended: what the peer has sent before it heard of it may still arrive.
+const FORGOTTEN: usize = 1024;
+
+/// One connection.
+pub(crate) struct Session<R> {
+    pub(super) reader: Reader,
+    pub(super) state: State<R>,
+}
+
+/// How requests use the peer's table of HPACK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Table {
+    /// The next request inserts its fields.
+    Empty,
+    /// It has them.
+    Filled,
+    /// It is not used, because it is smaller than usual. The peer has heard of it, or has not.
+    Unused { told: bool },
+}
+
+/// What is known of a connection besides the frame that is being read.
+pub(crate) struct State<R> {
+    pub heads: ResponseHeads,
+    /// The open exchanges by rising numbers. The last ones may be unsent.
+    pub streams: VecDeque<Stream<R>>,
+    pub unsent: usize,
+    /// How many exchanges have begun.
+    pub begun: u32,
+    /// Whether the peer's settings have come, and it lets us begin.
+    pub ready: bool,
+    pub greeted: bool,
+    /// How many exchanges may be open: 0 if nothing further begins.
+    pub capacity: usize,
+    /// How many the peer allows.
+    pub allowed: usize,
+    /// What is to be sent that belongs to no exchange, and how many answers to the peer are in it.
+    pub control: Vec<u8>,
+    pub answers: u32,
+    pub table: Table,
+    /// The windows: of each new stream and of the connection, for sending, and of the connection for receiving.
+    pub initial: u32,
+    pub connection: SendWindow,
+    pub window: ReceiveWindow,
+    /// How many streams have bodies to send, and whose turn it is.
+    pub uploads: usize,
+    pub turn: usize,
+    /// Streams that ended before the peer knew of it, by their ids.
+    forgotten: VecDeque<u32>,
+    /// The last stream that the peer processes, if it has said so.
+    pub last: Option<u32>,
+    /// Why the peer is going away.
+    pub parting: Option<Seen>,
+    /// Whether answers are long.
+    pub bulk: bool,
+    /// Streams whose answers have come further in this call.
+    pub touched: Vec<u32>,
+}
+
+/// One exchange.
+pub(crate) struct Stream<R> {
+    pub number: u32,
+    pub request: R,
+    pub sending: Sending,
+    pub answer: ReceivedAnswer,
+    pub kept: Option<Box<Kept>>,
+    /// Whether the final head has come.
+    pub head: bool,
+    /// Whether the answer has no body, whatever its content-length says.
+    pub bodiless: bool,
+    /// Its content-length.
+    pub length: Option<u64>,
+    pub received: u64,
+    pub window: ReceiveWindow,
+    pub interim: u32,
+    pub empty: u32,
+}
+
+impl<R> Stream<R> {
+    /// The id of the stream. A client's are odd.
+    #[inline]
+    pub(super) fn id(&self) -> u32 {
+        self.number * 2 + 1
+    }
+}
+
+impl<R: Copy> Session<R> {
+    /// A connection that was just made. Heads are read for the field `watch`.
+    pub(super) fn new(watch: &'static str, keep_alive: bool) -> Self {
+        let mut control = PREFACE.to_vec();
+        let settings = Settings { push: Some(false), window: Some(WINDOW), ..Settings::default() };
+        put_settings(&mut control, &settings);
+        put_window_update(&mut control, 0, WINDOW - wire::h2::WINDOW);
+        let state = State {
+            heads: ResponseHeads::watching(watch),
+            streams: VecDeque::new(),
+            unsent: 0,
+            begun: 0,
+            ready: false,
+            greeted: false,
+            capacity: if keep_alive { usize::MAX } else { 1 },
+            allowed: usize::MAX,
+            control,
+            answers: 0,
+            table: Table::Empty,
+            initial: wire::h2::WINDOW,
+            connection: SendWindow::new(wire::h2::WINDOW),
+            window: ReceiveWindow::new(WINDOW),
+            uploads: 0,
+            turn: 0,
+            forgotten: VecDeque::new(),
+            last: None,
+            parting: None,
+            bulk: false,
+            touched: Vec::new(),
+        };
+        Self { reader: Reader::default(), state }
+    }
+}
+
+const _: () = assert!(WINDOW <= LARGEST_WINDOW);
+
+impl<R: Copy> State<R> {
+    #[inline]
+    pub(super) fn standing(&self) -> Standing {
+        // A peer that lets nobody begin for now is waited for: 0 would mean that the connection is of no more use.
+        let capacity = self.capacity.min(self.allowed.max(1));
+        Standing {
+            ready: self.ready,
+            speaks: !self.control.is_empty() || self.uploads > 0,
+            bulk: self.bulk,
+            ..Standing::ready(capacity)
+        }
+    }
+
+    #[inline]
+    pub(super) fn begin(&mut self, request: R) {
+        self.streams.push_back(Stream {
+            number: self.begun,
+            request,
+            sending: Sending::new(),
+            answer: ReceivedAnswer::default(),
+            kept: None,
+            head: false,
+            bodiless: false,
+            length: None,
+            received: 0,
+            window: ReceiveWindow::new(WINDOW),
+            interim: 0,
+            empty: 0,
+        });
+        self.begun += 1;
+        self.unsent += 1;
+        if self.begun >= MOST_EXCHANGES {
+            self.capacity = 0;
+        }
+    }
+
+    /// Whether another head may be sent.
+    #[inline]
+    pub(super) fn may_begin(&self) -> bool {
+        self.unsent > 0 && self.ready && self.streams.len() - self.unsent < self.allowed
+    }
+
+    #[inline]
+    pub(super) fn take_control(&mut self, out: &mut Vec<u8>) {
+        if !self.control.is_empty() {
+            out.append(&mut self.control);
+            self.answers = 0;
+        }
+    }
+
+    /// The place of a stream among those that are open and sent.
+    #[inline]
+    pub(super) fn find(&self, id: u32) -> Option<usize> {
+        let number = id / 2;
+        let place = match self.streams.front() {
+            Some(first) if first.number == number => 0,
+            _ => self.streams.binary_search_by_key(&number, |stream| stream.number).ok()?,
+        };
+        (id % 2 == 1 && place < self.streams.len() - self.unsent).then_some(place)
+    }
+
+    /// Whether this stream has never been.
+    pub(super) fn is_idle(&self, id: u32) -> bool {
+        id.is_multiple_of(2) || id / 2 >= self.begun
+    }
+
+    /// Whether we have ended this stream, and the peer may not know.
+    pub(super) fn is_forgotten(&self, id: u32) -> bool {
+        self.forgotten.contains(&id)
+    }
+
+    /// Takes an exchange that has ended.
+    #[inline]
+    pub(super) fn remove(&mut self, place: usize) -> Option<Stream<R>> {
+        let unsent = place + self.unsent >= self.streams.len();
+        let stream = if place == 0 { self.streams.pop_front() } else { self.streams.remove(place) }?;
+        self.unsent -= usize::from(unsent);
+        self.uploads -= usize::from(!unsent && stream.sending.is_left());
+        if place < self.turn {
+            self.turn -= 1;
+        }
+        Some(stream)
+    }
+
+    /// Remembers a stream whose end the peer does not know yet.
+    pub(super) fn forget(&mut self, id: u32) {
+        if self.forgotten.len() == FORGOTTEN {
+            self.forgotten.pop_front();
+        }
+        self.forgotten.push_back(id);
+    }
+
+    /// Tells the peer that a stream has ended.
+    pub(super) fn reset(&mut self, id: u32, code: Code) {
+        put_reset(&mut self.control, id, code);
+        self.forget(id);
+    }
+
+    /// Gives up an exchange. The peer answers the ping, if it is still there.
+    pub(super) fn cancel(&mut self, number: u64) {
+        let place = self.streams.iter().position(|stream| u64::from(stream.number) == number);
+        let sent = place.is_some_and(|place| place + self.unsent < self.streams.len());
+        if let Some(stream) = place.and_then(|place| self.remove(place))
+            && sent
+        {
+            self.reset(stream.id(), Code::CANCEL);
+            wire::h2::put_ping(&mut self.control, *b"narrows?", false);
+        }
+    }
+
+    /// Lets the bodies be sent that wait for `100 Continue`. Returns whether there is one.
+    pub(super) fn release_all(&mut self) -> bool {
+        let waiting = self.streams.iter_mut().filter(|stream| stream.sending.awaits);
+        waiting.map(|stream| stream.sending.awaits = false).count() > 0
+    }
+}
