@@ -49,7 +49,7 @@ pub use list::{List, ListBuilder, Message, Order, Script};
 pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Recording, Stop};
 pub use rendezvous::Rendezvous;
 pub use slo::{Broken, Objective, Slo, duration};
-pub use tally::{Decoded, Handshakes, Named, Tally, Totals};
+pub use tally::{Decoded, Handshakes, Multiplexed, Named, Tally, Totals};
 pub use target::Target;
 pub use times::{Times, histogram, micros_of};
 pub use values::Values;

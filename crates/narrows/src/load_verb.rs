@@ -273,7 +273,7 @@ impl Args {
         let target = Target { address: place.address.clone(), traffic };
         let mut job = Job::new(target, self.traffic.connections(), stop);
         self.reach.apply(&mut job, self.generators.iter().map(|list| list.0.len()).sum())?;
-        job.pipeline = self.traffic.pipeline;
+        job.pipeline = self.traffic.depth();
         if let Some((from, to)) = self.traffic.rate {
             let gaps = match self.traffic.gaps {
                 GapsChoice::Constant => Gaps::Constant,
@@ -354,6 +354,9 @@ impl Args {
         if scheme != "https" && self.tls.any() {
             return Some("options of TLS need a target that begins with https://".to_owned());
         }
+        if let Some(why) = self.tls.contradiction(self.traffic.http2) {
+            return Some(why.to_owned());
+        }
         if scheme == "frames" && self.requests.needs_requests() {
             return Some(
                 "files of requests, --auth and --auth-bearer work only with requests, not with frames"
@@ -416,7 +419,8 @@ impl Args {
             headers,
             body: body.into(),
             keep_alive: !self.traffic.close,
-            tls: self.tls.dialing(url)?.map(Arc::new),
+            http2: self.traffic.http2,
+            tls: self.tls.dialing(url, self.traffic.http2)?.map(Arc::new),
             expect_continue: self.traffic.expect_continue,
             expect: self.traffic.checks.expect(),
             decode: self.traffic.checks.compressed,

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use serve::{CloseStyle, Limits, Speaks};
+use serve::{CloseStyle, Http2, Limits, Speaks};
 
 use crate::common::{self, End, Usage};
 
@@ -48,6 +48,21 @@ pub struct Args {
     /// Do not announce the close with `Connection: close`
     #[arg(long, requires = "max_keepalive")]
     silent_close: bool,
+    /// HTTP/2: the streams that a client may have open on a connection; further ones are refused
+    #[arg(long, value_name = "N", default_value_t = Http2::USUAL.max_streams, value_parser = clap::value_parser!(u32).range(1..))]
+    max_streams: u32,
+    /// HTTP/2: say GOAWAY after this many requests of a connection
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    goaway_after: Option<u64>,
+    /// HTTP/2: refuse every N-th request of a connection unprocessed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    refuse_every: Option<u64>,
+    /// HTTP/2: answer every N-th request of a connection with a reset
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    reset_every: Option<u64>,
+    /// HTTP/2: what a client may send on a stream before it is allowed more (1 to 2147483647 bytes)
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = window)]
+    window: u32,
     /// The most connections at once; those that come then are closed
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
     max_connections: u64,
@@ -80,6 +95,13 @@ enum TlsChoice {
     Tls13,
 }
 
+/// Parses a window of HTTP/2.
+fn window(text: &str) -> Result<u32, String> {
+    let size = common::size(text)?;
+    let window = u32::try_from(size).ok().filter(|window| (1..1 << 31).contains(window));
+    window.ok_or_else(|| "it must be from 1 to 2147483647 bytes".to_owned())
+}
+
 /// How often it checks whether its threads still run.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -104,6 +126,13 @@ pub fn run(args: &Args) -> End {
         tls: args.listener()?.map(Arc::new),
         farewell: if args.silent_close { CloseStyle::Silent } else { CloseStyle::Announced },
         limits: Limits { connections: args.max_connections, body: args.max_body, patience: args.patience },
+        http2: Http2 {
+            max_streams: args.max_streams,
+            goaway_after: args.goaway_after,
+            refuse_every: args.refuse_every,
+            reset_every: args.reset_every,
+            window: args.window,
+        },
         backend: args.reactor.into(),
     };
     let wanted: Vec<String> = config.ports.iter().map(|(address, _)| address.to_string()).collect();
@@ -147,7 +176,7 @@ impl Args {
             _ => self.identity()?,
         };
         // A client that offers no application protocol is served, too.
-        let alpn = vec![b"http/1.1".to_vec()];
+        let alpn = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let parameters =
             tls::Parameters { versions, alpn, sessions: self.tickets, ..tls::Parameters::default() };
         let serving = tls::Serving { identity, clients: None, parameters };

@@ -155,6 +155,20 @@ impl TlsArgs {
         table
     }
 
+    /// What contradicts HTTP/2, if that is spoken.
+    pub fn contradiction(&self, http2: bool) -> Option<&'static str> {
+        (http2 && !self.alpn.is_empty()).then_some("--http2 offers exactly h2: leave --alpn out")
+    }
+
+    /// The parameters of connections of one version of HTTP. No other is offered beside HTTP/2.
+    fn parameters_of(&self, http2: bool) -> Parameters {
+        let mut parameters = self.parameters();
+        if http2 {
+            parameters.alpn = vec![b"h2".to_vec()];
+        }
+        parameters
+    }
+
     fn parameters(&self) -> Parameters {
         Parameters {
             versions: self.versions.clone(),
@@ -169,7 +183,7 @@ impl TlsArgs {
     ///
     /// # Errors
     /// A file cannot be read, or the system has no roots.
-    pub fn dialing(&self, url: &Url) -> anyhow::Result<Option<Dialing>> {
+    pub fn dialing(&self, url: &Url, http2: bool) -> anyhow::Result<Option<Dialing>> {
         if url.scheme != "https" {
             return Ok(None);
         }
@@ -183,7 +197,7 @@ impl TlsArgs {
             name: self.sni.clone().unwrap_or_else(|| target::bare(&url.host).to_owned()),
             trust: self.trust()?,
             identity,
-            parameters: self.parameters(),
+            parameters: self.parameters_of(http2),
         }))
     }
 

@@ -36,6 +36,12 @@ pub struct TrafficArgs {
     /// Concurrent requests per connection
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive)]
     pub pipeline: usize,
+    /// Speak HTTP/2 and nothing else: to http:// without asking first, to https:// as ALPN's h2
+    #[arg(long, conflicts_with = "pipeline")]
+    pub http2: bool,
+    /// Concurrent requests per connection of HTTP/2: its streams [default: 1]
+    #[arg(long, value_name = "N", value_parser = positive, requires = "http2")]
+    pub streams: Option<usize>,
     /// The method [default: GET, or POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD")]
     pub request: Option<String>,
@@ -85,6 +91,11 @@ impl TrafficArgs {
     /// The number of connections.
     pub fn connections(&self) -> usize {
         self.connections.unwrap_or(CONNECTIONS)
+    }
+
+    /// How many requests are open on a connection.
+    pub fn depth(&self) -> usize {
+        if self.http2 { self.streams.unwrap_or(1) } else { self.pipeline }
     }
 
     /// The body to send.
@@ -152,10 +163,10 @@ impl TrafficArgs {
 
     /// The first option that contradicts another or does not apply to the scheme.
     pub fn contradiction(&self, scheme: &str) -> Option<&'static str> {
-        let http_only = self.of_own_requests() || self.close || self.pipeline > 1;
+        let http_only = self.of_own_requests() || self.close || self.pipeline > 1 || self.http2;
         match scheme {
             "frames" if http_only => Some(
-                "bodies, methods, headers, checks, --close and --pipeline work only with requests, not with frames",
+                "bodies, methods, headers, checks, --close, --pipeline and --http2 work only with requests, not with frames",
             ),
             "frames" if self.rate.is_some() => {
                 Some("--rate needs requests; frames are sent as fast as the receiver accepts them")
@@ -164,9 +175,21 @@ impl TrafficArgs {
                 Some("--frame-size and --frame-prefix work only with frames")
             }
             _ if self.pipeline > 1 && self.close => Some("--pipeline cannot be used with --close"),
+            _ if self.streams.is_some_and(|streams| streams > 1) && self.close => {
+                Some("--streams cannot be used with --close")
+            }
+            _ if self.http2 && self.headers.iter().any(|(name, _)| is_of_http1(name)) => Some(
+                "HTTP/2 has no Connection, Keep-Alive, Proxy-Connection, Transfer-Encoding and Upgrade: leave the header out",
+            ),
             _ => self.checks.contradiction(),
         }
     }
+}
+
+/// Whether only HTTP/1.1 has this header.
+fn is_of_http1(name: &str) -> bool {
+    let names = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
+    names.iter().any(|other| other.eq_ignore_ascii_case(name))
 }
 
 /// The bytes that `--body` names, by the rule of curl's `--data-binary`.

@@ -1,7 +1,7 @@
 //! The HTTP reference endpoints. Requests go in; answers come out in the order of the requests, each when it is due.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use wire::http::{
     BodyLength, CONTINUE, Connection, HttpEvent, Limits, Method, RequestDecoder, RequestHead, Version,
@@ -9,15 +9,12 @@ use wire::http::{
 };
 
 use crate::limits::{HEAD, UNSENT};
+use crate::route::Route;
 use crate::stream::{Script, put_chunk};
-use crate::{CloseStyle, Counters};
+use crate::{CloseStyle, Counters, Http2};
 
 /// The header that answers repeat.
-const ID: &str = "x-request-id";
-/// The longest body that `/echo` accepts, in bytes.
-const ECHO_LIMIT: usize = 16 * 1024 * 1024;
-/// The longest `/wait`.
-const WAIT_LIMIT: Duration = Duration::from_secs(3600);
+pub(crate) const ID: &str = "x-request-id";
 /// An upload of at least this length is worth larger buffers.
 const BULK: u64 = 64 * 1024;
 
@@ -30,6 +27,8 @@ pub(crate) struct Rules {
     pub body: u64,
     /// How many bytes more may be held for `/echo`.
     pub room: usize,
+    /// What connections of HTTP/2 do.
+    pub http2: Http2,
 }
 
 /// What the server must do for a connection after bytes arrived.
@@ -50,20 +49,6 @@ impl Wants {
         self.whole |= more.whole;
         self.abort |= more.abort;
     }
-}
-
-/// The endpoint that a request addresses.
-#[derive(Debug, Clone, PartialEq)]
-enum Route {
-    Hello,
-    Echo(Vec<u8>),
-    Upload,
-    Wait(Duration),
-    Stream(Box<Script>),
-    /// With the request's body so far.
-    Chat(Vec<u8>),
-    /// None: refused with this status.
-    Refused(u16),
 }
 
 /// A request being read.
@@ -203,8 +188,9 @@ impl Dialogue {
         };
         self.told = request.connection == Connection::Close;
         self.last = spent || self.told;
-        let wait = if let Route::Wait(wait) = request.route { wait } else { Duration::ZERO };
-        match request.script() {
+        let wait = request.route.wait();
+        request.route.limit(rules.room.saturating_sub(self.waiting));
+        match request.route.script() {
             None => self.queue(now + wait, request.encode(connection)),
             Some(script) => self.begin(now, script, &request, connection),
         }
@@ -273,8 +259,8 @@ impl Dialogue {
     /// The bytes of the answers that wait, and those that are kept of the request being read.
     pub(crate) fn held(&self) -> (usize, usize) {
         let kept = match &self.request {
-            Some(PendingRequest { route: Route::Echo(held) | Route::Chat(held), .. }) => held.len(),
-            _ => 0,
+            Some(request) => request.route.held(),
+            None => 0,
         };
         (self.waiting, kept)
     }
@@ -308,34 +294,7 @@ impl PendingRequest {
 
     fn body(&mut self, data: &[u8], room: usize) {
         self.received += data.len() as u64;
-        if let Route::Echo(held) | Route::Chat(held) = &mut self.route {
-            if held.len() + data.len() > ECHO_LIMIT {
-                self.route = Route::Refused(413);
-            } else if data.len() > room {
-                self.route = Route::Refused(503);
-            } else {
-                held.extend_from_slice(data);
-            }
-        }
-    }
-
-    /// The script of the answer. None if none times it. A chat that cannot be read is refused.
-    fn script(&mut self) -> Option<Box<Script>> {
-        match std::mem::replace(&mut self.route, Route::Refused(400)) {
-            Route::Stream(script) => Some(script),
-            Route::Chat(body) => {
-                let script = Script::of_chat(&body).ok()?;
-                if script.weight() > ECHO_LIMIT as u64 {
-                    self.route = Route::Refused(413);
-                    return None;
-                }
-                Some(Box::new(script))
-            }
-            other => {
-                self.route = other;
-                None
-            }
-        }
+        self.route.add(data, room);
     }
 
     /// The head of an answer that a script times: of so many bytes, or of a stream.
@@ -353,14 +312,7 @@ impl PendingRequest {
     }
 
     fn encode(self, connection: Connection) -> Vec<u8> {
-        let (status, body) = match self.route {
-            Route::Hello | Route::Wait(_) => (200, b"ok".to_vec()),
-            Route::Echo(held) => (200, held),
-            Route::Upload => (200, self.received.to_string().into_bytes()),
-            Route::Refused(status) => (status, Vec::new()),
-            // A script has answered these.
-            Route::Stream(_) | Route::Chat(_) => (400, Vec::new()),
-        };
+        let (status, body) = self.route.answer(self.received);
         let mut bytes = Vec::with_capacity(128 + body.len());
         let id = self.id.as_deref().map(|id| (ID, id));
         encode_response_head(&mut bytes, status, connection, id, body.len() as u64);
@@ -369,32 +321,6 @@ impl PendingRequest {
         }
         bytes
     }
-}
-
-impl Route {
-    fn of(path: &[u8]) -> Self {
-        if let Some(script) = Script::of(path) {
-            return script.map_or(Self::Refused(400), |script| Self::Stream(Box::new(script)));
-        }
-        let path = path.split(|byte| *byte == b'?').next().unwrap_or_default();
-        match path {
-            b"/" => Self::Hello,
-            b"/echo" => Self::Echo(Vec::new()),
-            b"/upload" => Self::Upload,
-            b"/v1/chat/completions" => Self::Chat(Vec::new()),
-            _ => match path.strip_prefix(b"/wait/").map(millis) {
-                Some(Some(wait)) if wait <= WAIT_LIMIT => Self::Wait(wait),
-                Some(_) => Self::Refused(400),
-                None => Self::Refused(404),
-            },
-        }
-    }
-}
-
-fn millis(digits: &[u8]) -> Option<Duration> {
-    let all_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    all_digits.then_some(Duration::from_millis(number))
 }
 
 #[cfg(test)]

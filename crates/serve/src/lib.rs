@@ -1,7 +1,7 @@
 //! The reference endpoints: the server that shows what this machine can do, and against which clients are measured.
 //!
 //! HTTP: `/` answers `ok`; `/echo` answers the request's body; `/upload` answers the number of body bytes; `/wait/MS` answers `ok`
-//! after that many milliseconds; `/events/N`, `/chunks/N` and `/v1/chat/completions` send a stream, each piece at its time. Every
+//! after that many milliseconds; `/bytes/N` answers N bytes; `/events/N`, `/chunks/N` and `/v1/chat/completions` send a stream, each piece at its time. Every
 //! answer repeats the request's `x-request-id`. Frames: the server counts what arrives, and answers the half-close with the counts.
 //! Knows `reactor`, `wire` and `tls`; knows nothing of `load`.
 
@@ -11,9 +11,11 @@
 
 mod counters;
 mod http;
+mod http2;
 mod limits;
 mod peer;
 mod replaced;
+mod route;
 mod secure;
 mod server;
 mod stream;
@@ -27,14 +29,15 @@ use std::thread::{self, JoinHandle};
 use reactor::Backend;
 
 pub use counters::{CounterSnapshot, Counters};
+pub use http2::Http2;
 pub use limits::Limits;
 
 /// The protocol of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaks {
-    /// HTTP/1.1.
+    /// HTTP/1.1, or HTTP/2 by prior knowledge.
     Http,
-    /// HTTP/1.1 in TLS. The configuration says how.
+    /// HTTP/1.1 or HTTP/2 in TLS. The configuration says how.
     Https,
     /// Frames with a four-byte big-endian length prefix.
     Frames,
@@ -65,6 +68,8 @@ pub struct Config {
     pub farewell: CloseStyle,
     /// What one peer may take.
     pub limits: Limits,
+    /// What connections of HTTP/2 do. They come to every port of HTTP, and begin with its preface.
+    pub http2: Http2,
     /// What the TLS of [`Speaks::Https`] is made from.
     pub tls: Option<Arc<tls::Listener>>,
     /// The reactor's backend.

@@ -5,33 +5,61 @@ use std::time::Instant;
 use wire::frames::{FrameCounter, Prefix, put_prefix};
 
 use crate::http::{Dialogue, Rules, Wants};
+use crate::http2::Conversation;
 use crate::{Counters, Speaks};
 
 /// The protocol state of one connection.
 pub(crate) enum Peer {
-    /// A port for both protocols, and no byte has arrived.
-    Unknown,
+    /// So few bytes have arrived that they do not say which protocol it is.
+    Unknown(Speaks, Vec<u8>),
     Http(Box<Dialogue>),
+    Http2(Box<Conversation>),
     Frames(FrameCounter),
 }
 
 impl Peer {
     pub(crate) fn new(speaks: Speaks) -> Self {
         match speaks {
-            Speaks::Http | Speaks::Https => Self::Http(Box::default()),
             Speaks::Frames => Self::Frames(FrameCounter::new(Prefix::Four)),
-            Speaks::Either => Self::Unknown,
+            Speaks::Http | Speaks::Https | Speaks::Either => Self::Unknown(speaks, Vec::new()),
+        }
+    }
+
+    /// The protocol that begins with these bytes. None if they are too few.
+    fn of(speaks: Speaks, bytes: &[u8], rules: &Rules) -> Option<Self> {
+        if speaks == Speaks::Either && bytes.first().is_some_and(|first| !first.is_ascii_alphabetic()) {
+            return Some(Self::new(Speaks::Frames));
+        }
+        // Of the methods that begin with P, none goes on as the preface of HTTP/2 does.
+        match bytes {
+            [b'P', b'R', b'I', ..] => Some(Self::Http2(Box::new(Conversation::new(rules)))),
+            [] | [b'P'] | [b'P', b'R'] => None,
+            _ => Some(Self::Http(Box::default())),
         }
     }
 
     /// Handles bytes that arrived.
     pub(crate) fn hear(&mut self, bytes: &[u8], now: Instant, rules: &Rules, counts: &Counters) -> Wants {
-        if let (Self::Unknown, Some(first)) = (&self, bytes.first()) {
-            *self = Self::new(if first.is_ascii_alphabetic() { Speaks::Http } else { Speaks::Frames });
+        if let Self::Unknown(speaks, held) = self {
+            if held.is_empty()
+                && let Some(peer) = Self::of(*speaks, bytes, rules)
+            {
+                *self = peer;
+                return self.hear(bytes, now, rules, counts);
+            }
+            held.extend_from_slice(bytes);
+            let held = std::mem::take(held);
+            let Some(peer) = Self::of(*speaks, &held, rules) else {
+                *self = Self::Unknown(*speaks, held);
+                return Wants::default();
+            };
+            *self = peer;
+            return self.hear(&held, now, rules, counts);
         }
         match self {
-            Self::Unknown => Wants::default(),
+            Self::Unknown(..) => Wants::default(),
             Self::Http(dialogue) => dialogue.hear(bytes, now, rules, counts),
+            Self::Http2(conversation) => conversation.hear(bytes, now, rules, counts),
             Self::Frames(counter) => {
                 let before = counter.frames();
                 counter.push(bytes);
@@ -43,8 +71,9 @@ impl Peer {
     /// Handles the end of the peer's side. Appends the answer to it, if there is one.
     pub(crate) fn ended(&mut self, out: &mut Vec<u8>) {
         match self {
-            Self::Unknown => {}
+            Self::Unknown(..) => {}
             Self::Http(dialogue) => dialogue.ended(),
+            Self::Http2(conversation) => conversation.ended(),
             Self::Frames(counter) => {
                 let answer = counter.summary().encode();
                 // Cannot fail: sixteen bytes fit any prefix.
@@ -58,7 +87,8 @@ impl Peer {
     pub(crate) fn answers(&mut self, now: Instant, out: &mut Vec<u8>) -> u64 {
         match self {
             Self::Http(dialogue) => dialogue.answers(now, out),
-            Self::Unknown | Self::Frames(_) => 0,
+            Self::Http2(conversation) => conversation.answers(now, out),
+            Self::Unknown(..) | Self::Frames(_) => 0,
         }
     }
 
@@ -66,7 +96,8 @@ impl Peer {
     pub(crate) fn held(&self) -> (usize, usize) {
         match self {
             Self::Http(dialogue) => dialogue.held(),
-            Self::Unknown | Self::Frames(_) => (0, 0),
+            Self::Http2(conversation) => conversation.held(),
+            Self::Unknown(..) | Self::Frames(_) => (0, 0),
         }
     }
 
@@ -74,20 +105,26 @@ impl Peer {
     pub(crate) fn waits_until(&self, now: Instant) -> Option<Instant> {
         match self {
             Self::Http(dialogue) => dialogue.waits_until(now),
-            Self::Unknown | Self::Frames(_) => None,
+            Self::Http2(conversation) => conversation.waits_until(now),
+            Self::Unknown(..) | Self::Frames(_) => None,
         }
     }
 
     /// Whether the peer may still be sending when the server closes.
     pub(crate) fn is_cut_short(&self) -> bool {
-        matches!(self, Self::Http(dialogue) if dialogue.is_cut_short())
+        match self {
+            Self::Http(dialogue) => dialogue.is_cut_short(),
+            Self::Http2(conversation) => conversation.is_cut_short(),
+            Self::Unknown(..) | Self::Frames(_) => false,
+        }
     }
 
     /// Whether the connection ends once all answers are sent. `heard_all` means that the peer has ended its side.
     pub(crate) fn over(&self, heard_all: bool) -> bool {
         match self {
             Self::Http(dialogue) => dialogue.over(),
-            Self::Unknown | Self::Frames(_) => heard_all,
+            Self::Http2(conversation) => conversation.over(),
+            Self::Unknown(..) | Self::Frames(_) => heard_all,
         }
     }
 }

@@ -80,8 +80,8 @@ pub(crate) fn serve(
         .into_iter()
         .map(|(listener, speaks)| Ok((reactor.io().listen(listener)?, speaks)))
         .collect::<io::Result<Vec<_>>>()?;
-    let Config { max_keepalive, farewell, limits, .. } = *config;
-    let rules = Rules { max_keepalive, farewell, body: limits.body, room: HELD };
+    let Config { max_keepalive, farewell, limits, http2, .. } = *config;
+    let rules = Rules { max_keepalive, farewell, body: limits.body, room: HELD, http2 };
     let (seats, timers, recent_peaks) = (Vec::new(), Timers::default(), RecentPeaks::default());
     let tls = config.tls.as_deref();
     let (held, next_look) = (0, Instant::now() + limits.patience);

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use reactor::Backend;
-use serve::{CloseStyle, Config, Limits, Speaks};
+use serve::{CloseStyle, Config, Http2, Limits, Speaks};
 
 /// The number of requests after which the server closes.
 const KEEP: usize = 100;
@@ -18,6 +18,7 @@ fn config(farewell: CloseStyle, backend: Backend) -> Config {
         tls: None,
         farewell,
         limits: Limits::default(),
+        http2: Http2::USUAL,
         backend,
     }
 }

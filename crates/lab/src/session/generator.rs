@@ -130,6 +130,7 @@ pub fn start_server(
         tls: None,
         farewell: if silent { CloseStyle::Silent } else { CloseStyle::Announced },
         limits: serve::Limits::default(),
+        http2: serve::Http2::USUAL,
         backend: reactor::Backend::Auto,
     };
     serve::start(&config)

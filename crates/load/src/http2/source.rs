@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wire::h2::{FRAME, HEAD, Templates, put_field, put_headers, set_stream};
+use wire::h2::{FRAME, HEAD, Templates, put_field, put_headers, request_of_http1, set_stream};
 use wire::http::{Method, RequestLine};
 
 use super::session::Table;
@@ -62,40 +62,6 @@ pub(crate) trait Source {
     }
 }
 
-/// The fields that only HTTP/1.1 has (RFC 9113 section 8.2.2), and the one that `:authority` replaces.
-const OTHERS: [&[u8]; 7] =
-    [b"connection", b"host", b"keep-alive", b"proxy-connection", b"te", b"transfer-encoding", b"upgrade"];
-
-/// The fields of a request that HTTP/1.1 has written, as HTTP/2 sends them. Returns how long its head is.
-fn fields(request: &[u8], scheme: &[u8], mut field: impl FnMut(&[u8], &[u8])) -> usize {
-    const END: &[u8] = b"\r\n";
-    let end = request.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(request.len(), |at| at + 4);
-    let head = request.get(..end).unwrap_or_default();
-    let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let mut words = lines.next().unwrap_or(END).split(|byte| *byte == b' ');
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let split = |line: &'_ [u8]| line.iter().position(|byte| *byte == b':').map(|at| (at, at + 1));
-    let pairs = lines.filter_map(|line| {
-        let (name, value) = split(line)?;
-        Some((line.get(..name)?, line.get(value..)?.trim_ascii()))
-    });
-    let host =
-        pairs.clone().find(|(name, _)| name.eq_ignore_ascii_case(b"host")).map_or(END, |(_, host)| host);
-    field(b":method", method);
-    field(b":scheme", scheme);
-    field(b":path", path);
-    field(b":authority", host);
-    let mut lower = Vec::new();
-    for (name, value) in pairs {
-        lower.clear();
-        lower.extend(name.iter().map(u8::to_ascii_lowercase));
-        if !OTHERS.contains(&lower.as_slice()) || (lower == b"te" && value == b"trailers") {
-            field(&lower, value);
-        }
-    }
-    end
-}
-
 fn scheme(target: &Http) -> &'static [u8] {
     if target.tls.is_some() { b"https" } else { b"http" }
 }
@@ -127,7 +93,7 @@ impl Same {
         }
         .encode(&mut request)?;
         let mut list = Vec::new();
-        fields(&request, scheme(target), |name, value| list.push((name.to_vec(), value.to_vec())));
+        request_of_http1(&request, scheme(target), |name, value| list.push((name.to_vec(), value.to_vec())));
         let mut frames = Templates::new(list.iter().map(|(name, value)| (name.as_slice(), value.as_slice())));
         if target.ids {
             frames.put_changing(ID.as_bytes(), &[b'0'; ID_DIGITS]);
@@ -241,7 +207,7 @@ impl Source for Listed {
             block.push(RESIZE);
         }
         list.append(request as usize, text);
-        let head = fields(text, scheme, |name, value| put_field(block, name, value));
+        let head = request_of_http1(text, scheme, |name, value| put_field(block, name, value));
         let body = text.get(head..).unwrap_or_default();
         put_headers(out, stream, block, body.is_empty());
         (sending.length, sending.own) = (body.len() as u64, body.to_vec());

@@ -208,7 +208,7 @@ fn secured(args: &CommandArgs, url: &str) -> anyhow::Result<Option<tls::Dialing>
         return Ok(None);
     }
     let parsed = Url::parse(url).map_err(|error| Usage(error.to_string()))?;
-    args.tls.dialing(&parsed)
+    args.tls.dialing(&parsed, args.traffic().http2)
 }
 
 /// A URL up to its path, and its path, which is empty or begins with `/`.

@@ -30,6 +30,7 @@ pub fn measure(placement: &Placement, cancel: &AtomicBool) -> anyhow::Result<Tri
         tls: None,
         farewell: CloseStyle::Announced,
         limits: serve::Limits::default(),
+        http2: serve::Http2::USUAL,
         backend: reactor::Backend::Auto,
     })
     .context("the reference endpoints do not start")?;

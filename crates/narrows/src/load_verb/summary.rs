@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use load::rows::Form;
 use load::target::Traffic;
-use load::{Arrivals, Decoded, Ending, Job, Tally, Times};
+use load::{Arrivals, Decoded, Ending, Job, Multiplexed, Tally, Times};
 use measurement::Measurement;
 use measurement::doubt::{Doubt, Evidence, TrialKind, doubts};
 use reactor::Address;
@@ -289,6 +289,7 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
         );
     }
     handshakes(&mut out, tally);
+    multiplexed(&mut out, tally);
     if let Some(decoded) = driven.decoded() {
         bodies(&mut out, decoded);
     }
@@ -354,6 +355,23 @@ fn handshakes(out: &mut String, tally: &Tally) {
         ),
     };
     let _ = writeln!(out, "  handshakes: {}; {sessions}", kinds.join(", "));
+}
+
+/// Prints what connections of HTTP/2 carried at once.
+fn multiplexed(out: &mut String, tally: &Tally) {
+    let Some(found) = &tally.multiplexed else { return };
+    let streams = match found.allowed {
+        Some(allowed) => {
+            format!("asked for {}, the peer allows {allowed}", number::several(found.asked, "stream"))
+        }
+        None => format!("{} of {} at once", found.reached, number::several(found.asked, "stream")),
+    };
+    let _ = write!(out, "  HTTP/2: {streams}");
+    let counts = [(found.renewed, "renewed connection"), (found.cancelled, "cancelled request")];
+    for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+        let _ = write!(out, ", {}", number::several(count, what));
+    }
+    let _ = writeln!(out);
 }
 
 /// Prints the sizes of bodies on the wire and decoded.

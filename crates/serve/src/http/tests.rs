@@ -1,6 +1,9 @@
+use std::time::Duration;
+
 use super::*;
 
-const LOOSE: Rules = Rules { max_keepalive: None, farewell: CloseStyle::Announced, body: 10, room: 1000 };
+const LOOSE: Rules =
+    Rules { max_keepalive: None, farewell: CloseStyle::Announced, body: 10, room: 1000, http2: Http2::USUAL };
 
 fn talk(said: &[u8], rules: Rules, wait: Duration) -> (String, Dialogue, Counters) {
     let (mut dialogue, counts, now) = (Dialogue::default(), Counters::default(), Instant::now());

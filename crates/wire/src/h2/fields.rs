@@ -43,6 +43,11 @@ pub(super) fn check_value(value: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
+/// Whether a field belongs to a connection of HTTP/1.1. HTTP/2 has none of them.
+pub(super) fn is_of_connection(name: &[u8]) -> bool {
+    matches!(name, b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade")
+}
+
 /// Checks a field that is no pseudo-header.
 pub(super) fn check(name: &[u8], value: &[u8]) -> Result<(), Malformed> {
     if !is_name(name) {
@@ -52,9 +57,7 @@ pub(super) fn check(name: &[u8], value: &[u8]) -> Result<(), Malformed> {
     }
     check_value(value)?;
     match name {
-        b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade" => {
-            Err(Malformed("a field belongs to connections of HTTP/1.1"))
-        }
+        _ if is_of_connection(name) => Err(Malformed("a field belongs to connections of HTTP/1.1")),
         b"te" if value != b"trailers" => Err(Malformed("the field te is not \"trailers\"")),
         _ => Ok(()),
     }

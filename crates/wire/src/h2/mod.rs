@@ -17,6 +17,7 @@ mod integer;
 mod reader;
 mod settings;
 mod table;
+mod translate;
 mod window;
 
 use std::fmt;
@@ -30,6 +31,7 @@ pub use frame::{
 pub use heads::{Request, RequestHeads, Response, ResponseHeads};
 pub use reader::{Event, Reader, Step};
 pub use settings::Settings;
+pub use translate::request_of_http1;
 pub use window::{ReceiveWindow, SendWindow};
 
 /// What a client sends first on a connection (RFC 9113 section 3.4), before its settings.

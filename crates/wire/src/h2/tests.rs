@@ -423,3 +423,24 @@ fn windows_open_and_close() {
     assert_eq!((receive.due(), receive.due()), (Some(50), None));
     assert!(receive.receive(101).is_err());
 }
+
+#[test]
+fn a_request_of_http1_has_its_fields_in_http2() {
+    let request =
+        b"POST /a?b HTTP/1.1\r\nHost: h:1\r\nContent-Length: 2\r\nX-A:  b: c \r\nConnection: close\r\n\
+        TE: gzip\r\nte: trailers\r\n\r\nok";
+    let mut list = Vec::new();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let head = request_of_http1(request, b"https", |name, value| list.push((text(name), text(value))));
+    assert_eq!(&request[head..], b"ok");
+    let wanted = [
+        (":method", "POST"),
+        (":scheme", "https"),
+        (":path", "/a?b"),
+        (":authority", "h:1"),
+        ("content-length", "2"),
+        ("x-a", "b: c"),
+        ("te", "trailers"),
+    ];
+    assert_eq!(list, fields(&wanted));
+}

@@ -1,0 +1,188 @@
+//! What arrives of requests.
+
+use std::time::Instant;
+
+use wire::h2::{self, Broken, Code, ReceiveWindow, SendWindow, put_headers, put_status, put_window_update};
+
+use super::answer::Answer;
+use super::{EMPTY, Request, State, Stream};
+use crate::Counters;
+use crate::http::{Rules, Wants};
+use crate::route::Route;
+
+/// An upload of at least this length is worth larger buffers.
+const BULK: u64 = 64 * 1024;
+
+impl Request {
+    fn new(head: &h2::Request<'_>) -> Self {
+        Self {
+            route: Route::of(head.path),
+            head_only: head.method == b"HEAD",
+            request_id: head.watched.map(<[u8]>::to_vec),
+            length: head.length,
+            received: 0,
+            empty: 0,
+        }
+    }
+}
+
+impl State {
+    pub(super) fn headers(
+        &mut self,
+        (id, end_stream): (u32, bool),
+        block: &[u8],
+        (now, rules): (Instant, &Rules),
+        counts: &Counters,
+        wants: &mut Wants,
+    ) -> Result<(), Broken> {
+        if let Some(place) = self.find(id) {
+            return match self.heads.trailers(block)? {
+                _ if self.streams.get(place).is_some_and(|stream| stream.answer.is_some()) => {
+                    Err(Broken::new(Code::STREAM_CLOSED, "HEADERS comes after the end of its request"))
+                }
+                Ok(()) if end_stream => {
+                    self.complete(place, (now, rules), counts, wants);
+                    Ok(())
+                }
+                // Malformed, or a second head.
+                Ok(()) | Err(_) => {
+                    self.reset(id, Code::PROTOCOL_ERROR);
+                    Ok(())
+                }
+            };
+        }
+        if id.is_multiple_of(2) {
+            return Err(Broken::new(Code::PROTOCOL_ERROR, "a client begins a stream with an even id"));
+        }
+        if id <= self.last || self.going.is_some() {
+            _ = self.heads.trailers(block)?;
+            return if id <= self.last { self.closed(id) } else { Ok(()) };
+        }
+        self.last = id;
+        self.begun += 1;
+        let every = |every: Option<u64>| every.is_some_and(|every| self.begun.is_multiple_of(every));
+        let refused =
+            every(rules.http2.refuse_every) || self.streams.len() >= rules.http2.max_streams as usize;
+        let request = self.heads.request(block)?.map(|head| (Request::new(&head), head.expect_continue));
+        let (request, expects) = match request {
+            Err(_) => {
+                self.reset(id, Code::PROTOCOL_ERROR);
+                return Ok(());
+            }
+            Ok(_) if refused => {
+                self.reset(id, Code::REFUSED_STREAM);
+                return Ok(());
+            }
+            Ok(request) => request,
+        };
+        wants.bulk |= request.length.is_some_and(|length| length >= BULK);
+        let (too_long, send) =
+            (request.length.is_some_and(|length| length > rules.body), SendWindow::new(self.initial));
+        let window = ReceiveWindow::new(rules.http2.window);
+        self.streams.push_back(Stream { id, request, answer: None, send, window });
+        let place = self.streams.len() - 1;
+        if too_long {
+            self.refuse(place, 413, now);
+        } else if end_stream {
+            self.complete(place, (now, rules), counts, wants);
+        } else if expects {
+            let mut block = Vec::new();
+            put_status(&mut block, 100);
+            put_headers(&mut self.control, id, &block, false);
+        }
+        Ok(())
+    }
+
+    pub(super) fn data(
+        &mut self,
+        (id, end_stream): (u32, bool),
+        data: &[u8],
+        counted: u32,
+        (now, rules): (Instant, &Rules),
+        counts: &Counters,
+        wants: &mut Wants,
+    ) -> Result<(), Broken> {
+        self.window.receive(counted)?;
+        if let Some(by) = self.window.due() {
+            put_window_update(&mut self.control, 0, by);
+        }
+        let Some(place) = self.find(id) else { return self.closed(id) };
+        let Some(stream) = self.streams.get_mut(place) else { return Ok(()) };
+        if stream.answer.as_ref().is_some_and(|answer| !answer.early) {
+            return Err(Broken::new(Code::STREAM_CLOSED, "DATA comes after the end of its request"));
+        }
+        stream.window.receive(counted)?;
+        if !end_stream && let Some(by) = stream.window.due() {
+            put_window_update(&mut self.control, id, by);
+        }
+        if stream.answer.is_some() {
+            // It was refused before its end.
+            return Ok(());
+        }
+        let request = &mut stream.request;
+        request.received += data.len() as u64;
+        request.empty += u32::from(data.is_empty() && !end_stream);
+        if request.empty > EMPTY {
+            return Err(Broken::new(
+                Code::ENHANCE_YOUR_CALM,
+                "a stream has more than 1,000 empty DATA frames",
+            ));
+        }
+        let over = request.length.is_some_and(|length| request.received > length);
+        request.route.add(data, rules.room);
+        if over {
+            self.reset(id, Code::PROTOCOL_ERROR);
+        } else if request.received > rules.body {
+            self.refuse(place, 413, now);
+        } else if end_stream {
+            self.complete(place, (now, rules), counts, wants);
+        }
+        Ok(())
+    }
+
+    /// Answers a request before its end.
+    fn refuse(&mut self, place: usize, status: u16, now: Instant) {
+        if let Some(stream) = self.streams.get_mut(place) {
+            stream.request.route = Route::Refused(status);
+            let mut answer = Answer::new(&mut stream.request, now, 0);
+            answer.early = true;
+            stream.answer = Some(answer);
+        }
+    }
+
+    /// Answers a complete request.
+    fn complete(
+        &mut self,
+        place: usize,
+        (now, rules): (Instant, &Rules),
+        counts: &Counters,
+        wants: &mut Wants,
+    ) {
+        let Some(stream) = self.streams.get_mut(place) else { return };
+        let id = stream.id;
+        if stream.request.length.is_some_and(|length| length != stream.request.received) {
+            return self.reset(id, Code::PROTOCOL_ERROR);
+        }
+        counts.requested(1);
+        wants.whole = true;
+        self.served += 1;
+        if rules.http2.reset_every.is_some_and(|every| self.served.is_multiple_of(every)) {
+            return self.reset(id, INTERNAL_ERROR);
+        }
+        // A whole chat may be much longer than the request for it.
+        let (is_chat, held) = (matches!(stream.request.route, Route::Chat(_)), |stream: &Stream| {
+            stream.answer.as_ref().map_or(0, Answer::held)
+        });
+        if is_chat && self.streams.iter().map(held).sum::<usize>() > rules.room {
+            return self.refuse(place, 503, now);
+        }
+        let Some(stream) = self.streams.get_mut(place) else { return };
+        stream.answer = Some(Answer::new(&mut stream.request, now, self.served));
+        let most = [rules.http2.goaway_after, rules.max_keepalive].into_iter().flatten().min();
+        if most.is_some_and(|most| self.served >= most) {
+            self.go_away(self.last);
+        }
+    }
+}
+
+const INTERNAL_ERROR: Code = Code(2);

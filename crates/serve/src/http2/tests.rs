@@ -1,0 +1,148 @@
+//! Tests what is answered to frames, without sockets.
+
+use std::time::Duration;
+
+use wire::h2::{Flags, Kind, ResponseHeads, put_field, put_frame_head, put_headers};
+
+use super::*;
+use crate::CloseStyle;
+
+fn rules(http2: Http2) -> Rules {
+    Rules { max_keepalive: None, farewell: CloseStyle::Announced, body: 1 << 30, room: 1 << 30, http2 }
+}
+
+fn request(id: u32, path: &str, ends: bool) -> Vec<u8> {
+    let (mut block, mut out) = (Vec::new(), Vec::new());
+    let fields = [(":method", "POST"), (":scheme", "http"), (":path", path), ("x-request-id", "7")];
+    fields.iter().for_each(|(name, value)| put_field(&mut block, name.as_bytes(), value.as_bytes()));
+    put_headers(&mut out, id, &block, ends);
+    out
+}
+
+fn data(id: u32, bytes: &[u8], ends: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_frame_head(&mut out, bytes.len(), Kind::Data, if ends { Flags::END_STREAM } else { Flags::NONE }, id);
+    out.extend_from_slice(bytes);
+    out
+}
+
+fn greeting(settings: &Settings) -> Vec<u8> {
+    let mut out = PREFACE.to_vec();
+    put_settings(&mut out, settings);
+    out
+}
+
+/// Hears these bytes at one time, and returns the frames that are sent then, as text.
+fn frames(conversation: &mut Conversation, bytes: &[u8], rules: &Rules, now: Instant) -> Vec<String> {
+    conversation.hear(bytes, now, rules, &Counters::default());
+    let mut out = Vec::new();
+    conversation.answers(now, &mut out);
+    let (mut reader, mut heads, mut rest, mut all) =
+        (Reader::default(), ResponseHeads::watching(ID), out.as_slice(), Vec::new());
+    loop {
+        let step = reader.push(rest).expect("right frames");
+        rest = &rest[step.consumed..];
+        match step.event {
+            Event::NeedMore => return all,
+            Event::Settings(_) | Event::SettingsAck | Event::WindowUpdate { .. } => {}
+            Event::Headers { stream, block, end_stream } => {
+                let head = heads.response(block).expect("a block").expect("a head");
+                let id = head.watched.is_some();
+                all.push(format!("{stream}: {} {:?} {id} {end_stream}", head.status, head.length));
+            }
+            Event::Data { stream, data, end_stream, .. } => {
+                all.push(format!("{stream}: \"{}\" {end_stream}", data.escape_ascii()));
+            }
+            Event::Reset { stream, code } => all.push(format!("{stream}: {code}")),
+            Event::GoAway { last, code, .. } => all.push(format!("away after {last}: {code}")),
+            other => all.push(format!("{other:?}")),
+        }
+    }
+}
+
+#[test]
+fn requests_are_answered_when_they_are_due_in_any_order() {
+    let (rules, now) = (rules(Http2::USUAL), Instant::now());
+    let mut conversation = Conversation::new(&rules);
+    let hear = |conversation: &mut Conversation, bytes: &[u8], now| frames(conversation, bytes, &rules, now);
+    hear(&mut conversation, &greeting(&Settings::default()), now);
+    let asked =
+        [request(1, "/wait/10", true), request(3, "/echo", false), request(5, "/none", true)].concat();
+    assert_eq!(hear(&mut conversation, &asked, now), ["5: 404 Some(0) true true"]);
+    let body = [data(3, b"ab", false), data(3, b"c", true)].concat();
+    assert_eq!(hear(&mut conversation, &body, now), ["3: 200 Some(3) true false", "3: \"abc\" true"]);
+    let due = now + Duration::from_millis(10);
+    assert_eq!(conversation.waits_until(now), Some(due));
+    assert_eq!(hear(&mut conversation, b"", due), ["1: 200 Some(2) true false", "1: \"ok\" true"]);
+    let events = hear(&mut conversation, &request(7, "/events/2?gap=5ms&size=1", true), due);
+    assert_eq!(events, ["7: 200 None true false", "7: \"id: 1\\ndata: x\\n\\n\" false"]);
+    let later = due + Duration::from_millis(5);
+    assert_eq!(conversation.waits_until(due), Some(later));
+    assert_eq!(hear(&mut conversation, b"", later), ["7: \"id: 2\\ndata: x\\n\\n\" true"]);
+}
+
+#[test]
+fn answers_wait_for_the_peers_windows() {
+    let (rules, now) = (rules(Http2::USUAL), Instant::now());
+    let mut conversation = Conversation::new(&rules);
+    frames(&mut conversation, &greeting(&Settings { window: Some(1), ..Settings::default() }), &rules, now);
+    let asked = request(1, "/", true);
+    assert_eq!(
+        frames(&mut conversation, &asked, &rules, now),
+        ["1: 200 Some(2) true false", "1: \"o\" false"]
+    );
+    let mut update = Vec::new();
+    put_window_update(&mut update, 1, 5);
+    assert_eq!(frames(&mut conversation, &update, &rules, now), ["1: \"k\" true"]);
+}
+
+#[test]
+fn faults_come_as_they_were_ordered() {
+    let now = Instant::now();
+    let asked =
+        |count: u32| (0..count).flat_map(|n| request(2 * n + 1, "/bytes/0", true)).collect::<Vec<u8>>();
+    let answers = |http2: Http2, count| {
+        let rules = rules(http2);
+        let mut conversation = Conversation::new(&rules);
+        let bytes = [greeting(&Settings::default()), asked(count)].concat();
+        (frames(&mut conversation, &bytes, &rules, now), conversation.over())
+    };
+    let ok = |id: u32| format!("{id}: 200 Some(0) true true");
+    let usual = Http2::USUAL;
+    let (refused, _) = answers(Http2 { refuse_every: Some(2), ..usual }, 3);
+    assert_eq!(refused, ["3: REFUSED_STREAM".to_owned(), ok(1), ok(5)]);
+    let (reset, _) = answers(Http2 { reset_every: Some(3), ..usual }, 3);
+    assert_eq!(reset, ["5: INTERNAL_ERROR".to_owned(), ok(1), ok(3)]);
+    let (away, over) = answers(Http2 { goaway_after: Some(2), ..usual }, 4);
+    assert_eq!((away, over), (vec!["away after 3: NO_ERROR".to_owned(), ok(1), ok(3)], true));
+    let (many, _) = answers(Http2 { max_streams: 1, ..usual }, 2);
+    assert_eq!(many, ["3: REFUSED_STREAM".to_owned(), ok(1)]);
+}
+
+#[test]
+fn what_breaks_a_connection_ends_it_and_is_told() {
+    let (rules, now) = (rules(Http2::USUAL), Instant::now());
+    let table = [
+        (request(2, "/", true), "PROTOCOL_ERROR"),
+        (data(1, b"", true), "PROTOCOL_ERROR"),
+        ([request(3, "/", true), request(1, "/", true)].concat(), "STREAM_CLOSED"),
+        ([request(1, "/", true), data(1, b"a", true)].concat(), "STREAM_CLOSED"),
+        (PREFACE.to_vec(), "FRAME_SIZE_ERROR"),
+    ];
+    for (bytes, code) in table {
+        let mut conversation = Conversation::new(&rules);
+        let all = frames(&mut conversation, &[greeting(&Settings::default()), bytes].concat(), &rules, now);
+        assert!(
+            all.last().is_some_and(|frame| frame.starts_with("away") && frame.ends_with(code)),
+            "{all:?}"
+        );
+        assert!(conversation.over() && conversation.is_cut_short());
+    }
+    // One malformed request spoils itself only.
+    let mut conversation = Conversation::new(&rules);
+    let mut malformed = Vec::new();
+    put_headers(&mut malformed, 1, &[0x82], true);
+    let bytes = [greeting(&Settings::default()), malformed, request(3, "/", true)].concat();
+    let all = frames(&mut conversation, &bytes, &rules, now);
+    assert_eq!(all, ["1: PROTOCOL_ERROR", "3: 200 Some(2) true false", "3: \"ok\" true"]);
+}
