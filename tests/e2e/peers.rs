@@ -3,6 +3,7 @@
 //! docs/peers.md has the table that these tests make. `NARROWS_WRITE_PEERS=1` writes it anew.
 
 mod clients;
+mod http2;
 mod servers;
 
 use std::fmt::Write;

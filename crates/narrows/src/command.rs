@@ -323,6 +323,7 @@ impl CommandArgs {
         };
         let knobs: &[&str] = match workload {
             Workload::Frames => &["connections", "frame_size"],
+            _ if traffic.http2 => &["connections", "keep_alive", "http", "streams"],
             _ => &["connections", "keep_alive", "pipeline"],
         };
         let mut held: Vec<(&str, Value)> =

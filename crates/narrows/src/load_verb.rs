@@ -190,7 +190,7 @@ fn from_elsewhere(args: &Args, job: &Job, place: &Destination, files: Limit, can
 /// Whether a server that answered nothing in plain text shakes hands in TLS. Most servers that speak TLS close a connection that
 /// begins with anything else, and do not say why.
 fn speaks_tls(reach: &ReachArgs, job: &Job, tally: &Tally) -> bool {
-    let Traffic::Http(Http { tls: None, .. }) = &job.target.traffic else { return false };
+    let Traffic::Http(Http { tls: None, http2: false, .. }) = &job.target.traffic else { return false };
     let unclear = [ErrorClass::ClosedEarly, ErrorClass::Reset, ErrorClass::Status, ErrorClass::Protocol];
     let mut failed = ErrorClass::ALL.iter().zip(tally.errors).filter(|(_, count)| *count > 0);
     if tally.successes > 0 || !failed.any(|(class, _)| unclear.contains(class)) {
@@ -394,6 +394,7 @@ impl Args {
             wait_for(&place.address, patience, &cancel)?;
         }
         let access = self.reach.access(&place.address, http.tls.as_deref().cloned());
+        let access = contact::Access { http2: http.http2, ..access };
         let over = || cancel.load(Ordering::Relaxed);
         let values =
             lab::session::first_values(&access, &url.authority(), &first, self.traffic.timeout, &over);

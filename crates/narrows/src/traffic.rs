@@ -143,6 +143,8 @@ impl TrafficArgs {
             ("--connections", "connections", self.connections.map(|count| integer(count as u64))),
             ("--close", "keep_alive", self.close.then_some(Value::Boolean(false))),
             ("--pipeline", "pipeline", (self.pipeline > 1).then(|| integer(self.pipeline as u64))),
+            ("--http2", "http", self.http2.then(|| word("2"))),
+            ("--streams", "streams", self.streams.map(|count| integer(count as u64))),
             ("--rate", "rate", self.rate.map(|(rate, _)| integer(rate.round() as u64))),
             ("--gaps", "gaps", poisson.then(|| word("poisson"))),
             ("--frame-size", "frame_size", self.frame_size.map(integer)),

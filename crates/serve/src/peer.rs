@@ -25,6 +25,15 @@ impl Peer {
         }
     }
 
+    /// Speaks HTTP/2 from the beginning, because both sides have agreed on it.
+    pub(crate) fn agree_on_http2(&mut self, rules: &Rules) {
+        if let Self::Unknown(_, held) = self
+            && held.is_empty()
+        {
+            *self = Self::Http2(Box::new(Conversation::new(rules)));
+        }
+    }
+
     /// The protocol that begins with these bytes. None if they are too few.
     fn of(speaks: Speaks, bytes: &[u8], rules: &Rules) -> Option<Self> {
         if speaks == Speaks::Either && bytes.first().is_some_and(|first| !first.is_ascii_alphabetic()) {

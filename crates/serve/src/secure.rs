@@ -20,6 +20,11 @@ impl Secure {
         self.channel.receive(&mut bytes.to_vec(), plain).is_ok()
     }
 
+    /// Whether both sides agreed on HTTP/2.
+    pub(crate) fn speaks_http2(&self) -> bool {
+        self.channel.alpn() == Some(b"h2")
+    }
+
     /// Whether the peer has said that it will send nothing more.
     pub(crate) fn ended(&self) -> bool {
         self.channel.ended()

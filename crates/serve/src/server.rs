@@ -107,6 +107,9 @@ impl Seat {
         let mut wants = Wants::default();
         let peer = &mut self.peer;
         let sound = secure.open(bytes, |plain| wants.add(peer.hear(plain, now, rules, counts)));
+        if secure.speaks_http2() {
+            peer.agree_on_http2(rules);
+        }
         wants.abort |= !sound;
         if secure.ended() {
             self.peer.ended(&mut self.out);

@@ -15,6 +15,9 @@ use tls::{ClientChannel, Dialer, Dialing, Parameters, Trust};
 use crate::listening::Listening;
 use crate::trace;
 use crate::wait::{deadline_in, poll};
+use http2::Interpreter;
+
+mod http2;
 
 /// Where a server is reached, and how it is spoken to.
 #[derive(Debug, Clone)]
@@ -23,6 +26,8 @@ pub struct Access {
     pub server: Listening,
     /// How to speak TLS; `None` for plain text.
     pub tls: Option<Dialing>,
+    /// Whether to speak HTTP/2. Whoever has a contact writes and reads HTTP/1.1 all the same.
+    pub http2: bool,
     /// What each connection begins with, before TLS.
     pub opening: Option<Opening>,
     /// The value of `Host`, if it is not where the server listens.
@@ -35,7 +40,7 @@ pub type Opening = fn(Option<(SocketAddr, SocketAddr)>) -> Vec<u8>;
 impl Access {
     /// A server that is spoken to in plain text.
     pub fn plain(server: &Listening) -> Self {
-        Self { server: server.clone(), tls: None, opening: None, host: None }
+        Self { server: server.clone(), tls: None, http2: false, opening: None, host: None }
     }
 
     /// The value of `Host`.
@@ -68,6 +73,11 @@ pub struct Contact {
     channel: Option<Box<ClientChannel>>,
     /// What was decrypted and not read yet.
     plain: Vec<u8>,
+    /// What speaks HTTP/2, and its answers that were not read yet.
+    interpreter: Option<Box<Interpreter>>,
+    answers: Vec<u8>,
+    /// Whether the connection ends with them.
+    over: bool,
     /// Whether something was sent, and received. Only the first bytes are traced.
     sent: bool,
     received: bool,
@@ -89,7 +99,7 @@ pub fn speaks_tls(access: &Access) -> bool {
         identity: None,
         parameters: Parameters::default(),
     };
-    Contact::open(&Access { tls: Some(anyone), ..access.clone() }, LONGEST_TRY).is_ok()
+    Contact::open(&Access { tls: Some(anyone), http2: false, ..access.clone() }, LONGEST_TRY).is_ok()
 }
 
 /// The bytes that are taken from a socket at once: a record of TLS.
@@ -103,7 +113,16 @@ impl Contact {
     pub fn open(access: &Access, patience: Duration) -> io::Result<Self> {
         let deadline = deadline_in(patience);
         let socket = Socket::connect(&access.server, patience)?;
-        let mut contact = Self { socket, channel: None, plain: Vec::new(), sent: false, received: false };
+        let mut contact = Self {
+            socket,
+            channel: None,
+            plain: Vec::new(),
+            interpreter: None,
+            answers: Vec::new(),
+            over: false,
+            sent: false,
+            received: false,
+        };
         if let Some(opening) = access.opening {
             let bytes = opening(contact.socket.ends());
             contact.socket.write_all(&bytes)?;
@@ -113,6 +132,9 @@ impl Contact {
             let channel = dialer.line().open(SystemTime::now()).map_err(failed)?;
             contact.channel = Some(Box::new(channel));
             contact.shake_hands(deadline)?;
+        }
+        if access.http2 {
+            contact.interpreter = Some(Box::new(Interpreter::new(access.tls.is_some())));
         }
         Ok(contact)
     }
@@ -140,13 +162,33 @@ impl Contact {
     /// Nothing arrived in time, or the connection is of no more use. `UnexpectedEof` means that the server ended a connection
     /// in TLS without saying so.
     pub fn read_within(&mut self, buffer: &mut [u8], left: Duration) -> io::Result<usize> {
-        let read = self.read(buffer, left);
+        let read = match self.interpreter {
+            Some(_) => self.read_answers(buffer, left),
+            None => self.read(buffer, left),
+        };
         if let Ok(count) = read
             && !std::mem::replace(&mut self.received, true)
         {
             trace::say(|| format!("got {}", trace::beginning(buffer.get(..count).unwrap_or_default())));
         }
         read
+    }
+
+    /// The same for answers of HTTP/2.
+    fn read_answers(&mut self, buffer: &mut [u8], left: Duration) -> io::Result<usize> {
+        let (deadline, mut piece) = (deadline_in(left), [0; PIECE]);
+        while self.answers.is_empty() && !self.over {
+            let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            let count = self.read(&mut piece, left)?;
+            let Some(interpreter) = self.interpreter.as_mut().filter(|_| count > 0) else { return Ok(0) };
+            let bytes = piece.get(..count).unwrap_or_default();
+            self.over = interpreter.hear(bytes, &mut self.answers).map_err(io::Error::other)?;
+            let out = interpreter.take_output();
+            self.put(&out)?;
+        }
+        let count = buffer.iter_mut().zip(self.answers.iter()).map(|(free, byte)| *free = *byte).count();
+        self.answers.drain(..count);
+        Ok(count)
     }
 
     fn read(&mut self, buffer: &mut [u8], left: Duration) -> io::Result<usize> {
@@ -194,6 +236,14 @@ impl Contact {
         if !std::mem::replace(&mut self.sent, true) {
             trace::say(|| format!("sent {}", trace::beginning(bytes)));
         }
+        let Some(interpreter) = &mut self.interpreter else { return self.put(bytes) };
+        interpreter.say(bytes).map_err(io::Error::other)?;
+        let out = interpreter.take_output();
+        self.put(&out)
+    }
+
+    /// Sends these bytes as they are, or sealed.
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(channel) = &mut self.channel else { return self.socket.write_all(bytes) };
         let mut sealed = Vec::new();
         channel.send(bytes, &mut sealed).map_err(failed)?;

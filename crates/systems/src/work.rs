@@ -6,6 +6,7 @@
 mod about;
 mod clients;
 mod frames;
+pub mod http;
 mod rate;
 mod requests;
 pub mod tls;
@@ -67,6 +68,15 @@ impl Work {
             Self::Upload(work) => work.tls,
             Self::Requests(work) => work.tls,
             Self::Frames(_) | Self::Clients(_) => None,
+        }
+    }
+
+    /// Whether a server is spoken to in HTTP/2.
+    pub fn http2(&self) -> bool {
+        match self {
+            Self::Upload(work) => work.http2,
+            Self::Requests(work) => work.streams.is_some(),
+            Self::Frames(_) | Self::Clients(_) => false,
         }
     }
 

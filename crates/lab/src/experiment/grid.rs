@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use systems::allotment;
 use systems::input::suggestion;
 use systems::knob::Kind;
-use systems::work::tls::is_idle;
+use systems::work::{http, tls};
 use systems::{Catalog, CatalogError, InputError, Knob, Manifest, Point, Source, Value, is_reference};
 use toml::Spanned;
 
@@ -315,7 +315,10 @@ impl Grid {
     /// The point with one value of each knob that means nothing at it, so that the grid has it only once: the default, or the
     /// first that was asked for.
     fn without_idle(&self, mut point: Point) -> Point {
-        let idle: Vec<&Axis> = self.axes.iter().filter(|axis| is_idle(&axis.knob, &point)).collect();
+        let idle: Vec<&Axis> = {
+            let idle = |knob: &str| tls::is_idle(knob, &point) || http::is_idle(knob, &point);
+            self.axes.iter().filter(|axis| idle(&axis.knob)).collect()
+        };
         for axis in idle {
             let default = axis.default.as_ref().filter(|default| axis.values.contains(default));
             if let (Some(value), true) = (default.or(axis.values.first()), point.contains_key(&axis.knob)) {

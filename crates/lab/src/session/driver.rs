@@ -142,15 +142,20 @@ impl Driver<'_> {
         job.timeout = seconds(orders.timing.timeout_s);
         job.arrivals = orders.arrivals.clone();
         match &orders.work {
-            Work::Requests(work) if work.pipeline > 1 && !work.keep_alive => Err(TrialError::failed(
+            Work::Requests(work) if work.depth() > 1 && !work.keep_alive => Err(TrialError::failed(
                 Stage::Drive,
-                "pipeline above 1 needs keep_alive = true: a connection that closes after its first answer loses the other requests",
+                "pipeline or streams above 1 needs keep_alive = true: a connection that closes after its first answer loses the other requests",
             )),
+            Work::Requests(work) if work.streams.is_some() && work.pipeline > 1 => {
+                let why =
+                    "pipeline is of HTTP/1.1: with http = 2, streams says how many requests are in flight";
+                Err(TrialError::failed(Stage::Drive, why))
+            }
             Work::Requests(work) => {
                 // A long body would rarely end inside a window that is cut.
                 let long = matches!(orders.ask.body, Payload::Size(size) if size > SHORT_BODY);
                 let ending = if long { Ending::Finish } else { job.ending };
-                Ok(Job { pipeline: work.pipeline as usize, ending, ..job })
+                Ok(Job { pipeline: work.depth() as usize, ending, ..job })
             }
             Work::Upload(_) | Work::Frames(_) | Work::Clients(_) => Ok(Job { ending: Ending::Finish, ..job }),
         }
@@ -243,7 +248,7 @@ pub(super) fn in_common(orders: &Orders, keep_alive: bool) -> Http {
 /// A GET to the server.
 fn to(orders: &Orders, path: &str) -> Http {
     let tls = orders.access.tls.clone().map(Arc::new);
-    Http { tls, ..Http::get(orders.access.host(), path) }
+    Http { tls, http2: orders.access.http2, ..Http::get(orders.access.host(), path) }
 }
 
 fn upload(orders: &Orders, work: &Upload, size: u64) -> Http {

@@ -258,6 +258,9 @@ fn in_another_protocol(access: &Access, why: String) -> String {
     if access.tls.is_none() && contact::speaks_tls(access) {
         return format!("it speaks TLS ({why}): {SECURED}");
     }
+    if access.http2 {
+        return why;
+    }
     match greeted(access) {
         Some(protocol) => format!("it speaks {protocol}, not HTTP/1.1 ({why})"),
         None => why,

@@ -115,12 +115,16 @@ impl Place<'_> {
     /// The driver's orders for a server that listens there.
     pub(super) fn orders(&self, server: &Listening) -> Orders {
         let ask = self.trial.ask.as_deref().cloned().unwrap_or_else(|| contract(self.manifest));
-        let tls = self.launch.tls.cloned();
+        let (http2, mut tls) = (self.work().http2(), self.launch.tls.cloned());
+        if let Some(dialing) = tls.as_mut().filter(|_| http2) {
+            // No other protocol is accepted in its place.
+            dialing.parameters.alpn = vec![b"h2".to_vec()];
+        }
         let opening = ask.proxy_protocol.map(ProxyProtocol::opening);
         let host = self.manifest.attached().and_then(|attached| attached.host.clone());
         Orders {
             work: *self.work(),
-            access: Access { server: server.clone(), tls, opening, host },
+            access: Access { server: server.clone(), tls, http2, opening, host },
             ask,
             script: self.script.cloned(),
             timing: self.trial.timing,

@@ -252,6 +252,8 @@ fn unreadable(greeted: bool, bytes: &[u8], found: Broken) -> Fault {
     let seen = match bytes {
         _ if greeted => Seen::Http2(found),
         [b'H', b'T', b'T', b'P', b'/', b'1', ..] => Seen::SpeaksHttp1,
+        // The beginning of an alert.
+        [21, 3, ..] => Seen::SpeaksTls,
         _ => Seen::bytes(bytes),
     };
     Fault::new(ErrorClass::Protocol, seen)

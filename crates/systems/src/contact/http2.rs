@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use wire::h2::{
-    Event, LARGEST_WINDOW, PREFACE, Reader, ResponseHeads, SendWindow, Settings, put_field, put_frame_head, put_headers,
-    put_ping, put_settings, put_settings_ack, put_window_update, request_of_http1,
+    Event, LARGEST_WINDOW, PREFACE, Reader, ResponseHeads, SendWindow, Settings, put_field, put_frame_head,
+    put_headers, put_ping, put_settings, put_settings_ack, put_window_update, request_of_http1,
 };
 use wire::h2::{FRAME, Flags, Kind, WINDOW};
 
@@ -181,7 +181,10 @@ impl Interpreter {
                 if let Some(window) = settings.window {
                     let by = i64::from(window).saturating_sub(i64::from(self.initial));
                     self.initial = window;
-                    self.open.iter_mut().try_for_each(|open| open.window.change(by)).map_err(|e| e.to_string())?;
+                    self.open
+                        .iter_mut()
+                        .try_for_each(|open| open.window.change(by))
+                        .map_err(|e| e.to_string())?;
                 }
                 put_settings_ack(&mut self.out);
             }
@@ -230,7 +233,8 @@ impl Interpreter {
             self.heads.trailers(block).map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
         } else {
             let head = self.heads.response(block).map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
-            let lines = head.text.iter().position(|byte| *byte == b'\n').and_then(|at| head.text.get(at + 1..));
+            let lines =
+                head.text.iter().position(|byte| *byte == b'\n').and_then(|at| head.text.get(at + 1..));
             let mut text = format!("HTTP/1.1 {} \r\n", head.status).into_bytes();
             text.extend_from_slice(lines.unwrap_or_default());
             if head.status < 200 {
@@ -284,7 +288,9 @@ mod tests {
             match step.event {
                 Event::NeedMore => break,
                 Event::Headers { stream, end_stream, .. } => seen.push((stream, Vec::new(), end_stream)),
-                Event::Data { stream, data, end_stream, .. } => seen.push((stream, data.to_vec(), end_stream)),
+                Event::Data { stream, data, end_stream, .. } => {
+                    seen.push((stream, data.to_vec(), end_stream))
+                }
                 _ => {}
             }
         }
@@ -304,6 +310,9 @@ mod tests {
             "HTTP/1.1 200 \r\ncontent-length: 1\r\n\r\nxHTTP/1.1 204 \r\nconnection: close\r\n\r\n"
         );
         let mut other = Interpreter::new(true);
-        assert_eq!(other.hear(b"HTTP/1.1 400 No\r\n\r\n", &mut Vec::new()), Err("it does not speak HTTP/2".to_owned()));
+        assert_eq!(
+            other.hear(b"HTTP/1.1 400 No\r\n\r\n", &mut Vec::new()),
+            Err("it does not speak HTTP/2".to_owned())
+        );
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::about::Purpose::Behaviour;
 use super::about::{About, KnobReader, MANY, REQUEST, flag, number, rate_knobs};
+use super::http;
 use super::rate::Rate;
 use super::tls::{self, Tls};
 use crate::figure::Figure;
@@ -23,6 +24,9 @@ pub struct Requests {
     pub keep_alive: bool,
     /// The number of requests in flight per connection.
     pub pipeline: u64,
+    /// With HTTP/2, the number of streams that are open on a connection. `None` with HTTP/1.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u64>,
     /// The arrivals of an open loop. `None` for a closed loop.
     pub rate: Option<Rate>,
     /// Whether gaps are exponential where a trial searches the rate itself.
@@ -32,11 +36,17 @@ pub struct Requests {
 }
 
 impl Requests {
+    /// How many requests are in flight on a connection.
+    pub fn depth(&self) -> u64 {
+        self.streams.unwrap_or(self.pipeline)
+    }
+
     pub(super) fn read(knobs: &KnobReader) -> Result<Self, String> {
         Ok(Self {
             connections: knobs.number("connections")?,
             keep_alive: knobs.flag("keep_alive")?,
             pipeline: knobs.number("pipeline")?,
+            streams: http::streams(knobs)?,
             rate: Rate::read(knobs)?,
             poisson: Rate::poisson(knobs)?,
             tls: Tls::read(knobs)?,
@@ -67,6 +77,7 @@ pub(super) static ABOUT: About = About {
             ("keep_alive", Behaviour, flag(WORKLOAD, true, "false: one request per connection")),
             ("pipeline", Behaviour, number(1..=1024, &[1, 4, 16], "requests in flight per connection")),
         ];
+        knobs.extend([http::version(WORKLOAD), http::of_streams(WORKLOAD)]);
         knobs.extend(rate_knobs(WORKLOAD));
         knobs.extend(tls::knobs(WORKLOAD));
         knobs

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::about::Purpose::{Amount, Behaviour, Sharing};
 use super::about::{About, K, KnobReader, M, MANY, WorkUnit, flag, number};
+use super::http;
 use super::tls::{self, Tls};
 use crate::figure::Figure;
 use crate::knob::{Kind, Value};
@@ -24,6 +25,9 @@ pub struct Upload {
     pub reuse: bool,
     /// Whether to send `Expect: 100-continue` and wait for 100.
     pub expect: bool,
+    /// Whether HTTP/2 is spoken, and not HTTP/1.1.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub http2: bool,
     /// How the server is spoken to in TLS. `None` for plain text.
     pub tls: Option<Tls>,
 }
@@ -35,6 +39,7 @@ impl Upload {
             concurrency: knobs.number("concurrency")?,
             reuse: knobs.flag("reuse")?,
             expect: knobs.flag("expect")?,
+            http2: http::is_http2(knobs)?,
             tls: Tls::read(knobs)?,
         })
     }
@@ -72,6 +77,7 @@ pub(super) static ABOUT: About = About {
                 flag(WORKLOAD, false, "send `Expect: 100-continue` and wait for 100 (at most 1 s)"),
             ),
         ];
+        knobs.push(http::version(WORKLOAD));
         knobs.extend(tls::knobs(WORKLOAD));
         knobs
     }),

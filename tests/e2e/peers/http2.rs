@@ -1,0 +1,174 @@
+//! Hostile servers of HTTP/2, which `narrows load --http2` drives.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{MEMORY, Row, assert_documented, rows};
+use crate::support::peer::{Connection, Peer};
+use crate::support::{Guarded, Served, assert_adds_up, backends, narrows, until};
+
+/// What a server does when the generator's preface has come, and the options beside the usual ones.
+struct Case {
+    peer: &'static str,
+    class: &'static str,
+    words: &'static [&'static str],
+    treat: fn(Connection),
+}
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const CONTINUATION: u8 = 9;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+/// `:status: 200`
+const OK: &[u8] = &[0x88];
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("a short frame").to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// Sends the settings, and, when the first request has come, these bytes.
+fn begin(connection: &mut Connection, bytes: &[u8]) {
+    // The preface is one send. The first request comes when the settings have come, together with their acknowledgement.
+    connection.wait_unread();
+    connection.take_some();
+    connection.send(frame(SETTINGS, 0, 0, &[]));
+    connection.wait_unread();
+    connection.send(bytes);
+}
+
+/// The frame after which no further requests come on the connection.
+fn last() -> Vec<u8> {
+    frame(GOAWAY, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0])
+}
+
+/// Sends these bytes again and again, and reads nothing.
+fn flood(mut connection: Connection, first: &[u8], again: &[u8]) {
+    begin(&mut connection, first);
+    let again = again.repeat(64);
+    while !connection.abandoned() {
+        connection.send(&again);
+    }
+}
+
+/// Sends these bytes, and then waits for the end.
+fn say(mut connection: Connection, bytes: &[u8]) {
+    begin(&mut connection, bytes);
+    connection.wait_end();
+}
+
+/// A block that inserts a field of 3,000 bytes, and then names it 16,000 times.
+fn bomb() -> Vec<u8> {
+    let mut block = vec![0x88, 0x40, 1, b'a', 0x7f, 0xb9, 0x16];
+    block.extend([b'v'; 3000]);
+    block.extend([0xbe; 12_000]);
+    block
+}
+
+const SOON: &[&str] = &["--timeout", "400ms"];
+
+const fn case(peer: &'static str, class: &'static str, treat: fn(Connection)) -> Case {
+    Case { peer, class, words: &[], treat }
+}
+
+const CASES: &[Case] = &[
+    case("CONTINUATION without end", "protocol", |c| {
+        flood(c, &frame(HEADERS, 0, 1, OK), &frame(CONTINUATION, 0, 1, &[]));
+    }),
+    case("a header block of 80,000 bytes", "protocol", |c| {
+        let parts = frame(CONTINUATION, 0, 1, &[0x88; 16_000]).repeat(5);
+        say(c, &[frame(HEADERS, 0, 1, OK), parts].concat());
+    }),
+    case("a header block of 15,000 bytes that means 36 MB", "protocol", |c| {
+        say(c, &[frame(HEADERS, END_HEADERS, 1, &bomb()), last()].concat());
+    }),
+    case("PING without end, and nothing is read", "protocol", |c| flood(c, &[], &frame(PING, 0, 0, &[0; 8]))),
+    case("SETTINGS without end, and nothing is read", "protocol", |c| {
+        flood(c, &[], &frame(SETTINGS, 0, 0, &[]))
+    }),
+    case("empty DATA without end", "protocol", |c| {
+        flood(c, &frame(HEADERS, END_HEADERS, 1, OK), &frame(DATA, 0, 1, &[]));
+    }),
+    case("DATA of padding without end", "protocol", |c| {
+        let padding = [&[255][..], &[0; 255]].concat();
+        flood(c, &frame(HEADERS, END_HEADERS, 1, OK), &frame(DATA, PADDED, 1, &padding));
+    }),
+    case("103, 200 times", "protocol", |c| {
+        let hint = frame(HEADERS, END_HEADERS, 1, b"\x08\x03103");
+        say(c, &[hint.repeat(200), last()].concat());
+    }),
+    case("a frame of 16 MB", "protocol", |c| say(c, &[255, 255, 255, DATA, 0, 0, 0, 0, 1])),
+    case("an answer to a request that nobody made", "protocol", |c| {
+        say(c, &frame(HEADERS, END_HEADERS | 1, 99, OK));
+    }),
+    case("a push", "protocol", |c| say(c, &frame(5, END_HEADERS, 1, &[0, 0, 0, 2, 0x82]))),
+    case("a window of 2^31", "protocol", |c| say(c, &frame(8, 0, 0, &[0x7f, 0xff, 0xff, 0xff]))),
+    case("an answer whose head has a capital letter", "protocol", |c| {
+        say(c, &[frame(HEADERS, END_HEADERS | 1, 1, b"\x88\x00\x01X\x01y"), last()].concat());
+    }),
+    case("GOAWAY at once", "closed_early", |c| say(c, &frame(GOAWAY, 0, 0, &[0; 8]))),
+    case("GOAWAY with a code, and a close", "reset", |mut c| {
+        let away = frame(GOAWAY, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 11]);
+        begin(&mut c, &away);
+        c.half_close();
+        c.wait_end();
+    }),
+    case("a reset of the stream", "reset", |c| say(c, &[frame(3, 0, 1, &[0, 0, 0, 2]), last()].concat())),
+    case("a refusal of the stream", "busy", |c| say(c, &[frame(3, 0, 1, &[0, 0, 0, 7]), last()].concat())),
+    Case { peer: "no SETTINGS, ever", class: "connect_timeout", words: SOON, treat: |mut c| c.wait_end() },
+    Case { peer: "SETTINGS, and no answer", class: "request_timeout", words: SOON, treat: |c| say(c, &[]) },
+    Case {
+        peer: "a window that never opens",
+        class: "request_timeout",
+        words: &["--timeout", "400ms", "--body-size", "1M"],
+        treat: |c| say(c, &[]),
+    },
+];
+
+/// Treats the first connection well, and the others as the case says, once the first was answered.
+fn attempt(case: &Case, right: &str) -> Row {
+    let (mut most, mut longest) = (0, Duration::ZERO);
+    for io in backends() {
+        let answered = Arc::new(AtomicU64::new(0));
+        let (first, count, right, treat) =
+            (AtomicBool::new(true), Arc::clone(&answered), right.to_owned(), case.treat);
+        let peer = Peer::new(move |connection| {
+            if first.swap(false, Ordering::Relaxed) {
+                return connection.relay(&right, || _ = count.fetch_add(1, Ordering::Relaxed));
+            }
+            until(|| count.load(Ordering::Relaxed) > 0);
+            treat(connection);
+        });
+        let url = peer.url("http") + "/echo";
+        let usual = ["load", &url, "--http2", "-n", "60", "-c", "2", "-t", "1", "--json", "--reactor", io];
+        let (ended, peak) = Guarded::spawn(&mut narrows([&usual, case.words].concat())).end_with_peak();
+        assert!(peak < MEMORY, "{}, {io}: {peak} bytes", case.peer);
+        let json = ended.json();
+        assert_adds_up(&json);
+        let errors = json["errors"].as_object().expect("errors");
+        let classes: Vec<&str> = errors.keys().map(String::as_str).collect();
+        assert_eq!(classes, [case.class], "{}, {io}: {json}", case.peer);
+        let failed: u64 = errors.values().filter_map(Value::as_u64).sum();
+        let completed = json["completed"].as_u64().expect("a number");
+        // No failure is the healthy connection's: one request at a time is open on each.
+        assert!(completed > 0 && completed + failed == 60, "{}, {io}: {json}", case.peer);
+        let took = Duration::from_secs_f64(json["elapsed_s"].as_f64().expect("a number"));
+        (most, longest) = (most.max(peak), longest.max(took));
+    }
+    Row::new(case.peer, &format!("`{}`", case.class), longest, Some(most))
+}
+
+#[test]
+fn frames_of_hostile_servers_of_http2() {
+    let server = Served::start(&[]);
+    let right = server.http.replace("http://", "");
+    let rows = rows(CASES, |case| attempt(case, &right));
+    assert_documented("HTTP/2 to the generator", &["the server", "class", "time", "memory"], &rows);
+}
