@@ -50,6 +50,7 @@ mod run_systems;
 mod run_tls;
 mod run_variants;
 mod slow_servers;
+mod streams;
 mod systems_check;
 mod systems_tls;
 mod terminal;

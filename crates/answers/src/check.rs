@@ -33,6 +33,17 @@ pub enum Subject {
     Head,
     /// The whole body.
     Body,
+    /// The events of a stream.
+    Stream,
+}
+
+/// What came of a stream as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Streamed<'a> {
+    /// How many events it had.
+    pub events: u64,
+    /// The data of the last one.
+    pub last: &'a [u8],
 }
 
 /// An answer as checks see it.
@@ -53,6 +64,18 @@ pub(crate) enum Test {
     Header(String, Option<TextTest>),
     Body(TextTest),
     Sha256([u8; 32]),
+    Json(Vec<PathStep>, JsonTest),
+    Events(Order, u64),
+    LastEvent(TextTest),
+    EachEvent(EventTest),
+    /// The id of each event is a number, one more than the one before it.
+    IdsCount,
+}
+
+/// What each event of a stream must be.
+#[derive(Debug, Clone)]
+pub(crate) enum EventTest {
+    Data(TextTest),
     Json(Vec<PathStep>, JsonTest),
 }
 
@@ -139,6 +162,11 @@ impl Check {
         Self { text: format!("length={length}").into(), test: Test::Length(Order::Equal, length) }
     }
 
+    /// The check that a stream has this many events.
+    pub fn of_events(events: u64) -> Self {
+        Self { text: format!("events={events}").into(), test: Test::Events(Order::Equal, events) }
+    }
+
     /// Its text.
     pub fn text(&self) -> &Arc<str> {
         &self.text
@@ -151,6 +179,7 @@ impl Check {
             Test::Length(..) => Subject::Length,
             Test::Header(..) => Subject::Head,
             Test::Body(_) | Test::Sha256(_) | Test::Json(..) => Subject::Body,
+            Test::Events(..) | Test::LastEvent(_) | Test::EachEvent(_) | Test::IdsCount => Subject::Stream,
         }
     }
 
@@ -162,14 +191,65 @@ impl Check {
         }
     }
 
+    /// Whether it looks at each event of a stream by itself.
+    pub fn is_of_each_event(&self) -> bool {
+        matches!(self.test, Test::EachEvent(_))
+    }
+
+    /// Whether it demands that the ids of events count.
+    pub fn demands_ids(&self) -> bool {
+        matches!(self.test, Test::IdsCount)
+    }
+
+    /// Whether the data of an event is as demanded, if it looks at each of them.
+    ///
+    /// # Errors
+    /// What was found instead.
+    pub fn holds_event(&self, data: &[u8]) -> Result<(), Actual> {
+        match &self.test {
+            Test::EachEvent(EventTest::Data(test)) => {
+                verdict(test.holds(data), || Actual::Text(Excerpt::of(data)))
+            }
+            Test::EachEvent(EventTest::Json(steps, test)) => {
+                let leaf = json::find(data, steps)?;
+                verdict(test.holds(&leaf), || leaf.found())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a stream that has ended is as demanded, if it looks at streams as a whole.
+    ///
+    /// # Errors
+    /// What was found instead.
+    pub fn holds_stream(&self, stream: &Streamed<'_>) -> Result<(), Actual> {
+        match &self.test {
+            Test::Events(order, wanted) => {
+                let (got, wanted) = (i128::from(stream.events), i128::from(*wanted));
+                verdict(order.holds(Number::Whole(got), Number::Whole(wanted)), || {
+                    Actual::Value(Excerpt::written(got))
+                })
+            }
+            Test::LastEvent(test) => {
+                verdict(test.holds(stream.last), || Actual::Text(Excerpt::of(stream.last)))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the answer is as demanded. A check of the status always holds here: its caller compares the
-    /// [statuses](Self::statuses).
+    /// [statuses](Self::statuses). So does a check of events: whoever reads streams asks [`Self::holds_event`] and
+    /// [`Self::holds_stream`].
     ///
     /// # Errors
     /// What was found instead.
     pub fn holds(&self, answer: &Answer<'_>) -> Result<(), Actual> {
         match &self.test {
-            Test::Status(_) => Ok(()),
+            Test::Status(_)
+            | Test::Events(..)
+            | Test::LastEvent(_)
+            | Test::EachEvent(_)
+            | Test::IdsCount => Ok(()),
             Test::Length(order, wanted) => {
                 let (got, wanted) = (i128::from(answer.length), i128::from(*wanted));
                 verdict(order.holds(Number::Whole(got), Number::Whole(wanted)), || {

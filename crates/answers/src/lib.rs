@@ -17,7 +17,7 @@ mod parse;
 mod statuses;
 
 pub use capture::{Capture, cookies};
-pub use check::{Answer, Check, Subject};
+pub use check::{Answer, Check, Streamed, Subject};
 pub use coding::{ACCEPTED, Broken, Coding, Encodings, accept, decode};
 pub use found::{Actual, Excerpt};
 pub use head::Head;

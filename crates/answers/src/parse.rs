@@ -4,7 +4,7 @@ use regex::bytes::Regex;
 use serde_json::Value;
 
 use crate::capture::Source;
-use crate::check::{JsonTest, Literal, Test, TextTest};
+use crate::check::{EventTest, JsonTest, Literal, Test, TextTest};
 use crate::json::PathStep;
 use crate::number::{Number, Order};
 use crate::statuses::Statuses;
@@ -34,7 +34,7 @@ pub(crate) fn test(text: &str) -> Parsed<Test> {
         reader.status()
     } else if reader.take("length") {
         let order = reader.order()?;
-        reader.length().map(|length| Test::Length(order, length))
+        reader.count("a number of bytes is expected").map(|length| Test::Length(order, length))
     } else if reader.take("sha256") {
         reader.sha256()
     } else if reader.take("header:") {
@@ -45,8 +45,18 @@ pub(crate) fn test(text: &str) -> Parsed<Test> {
     } else if reader.take("json") {
         let steps = reader.steps()?;
         reader.json_test().map(|test| Test::Json(steps, test))
+    } else if reader.take("events") {
+        let order = reader.order()?;
+        reader.count("a number of events is expected").map(|events| Test::Events(order, events))
+    } else if reader.take("event") {
+        reader.event()
+    } else if reader.take("last-event") {
+        let test = reader.text_test()?;
+        Ok(Test::LastEvent(test.ok_or_else(|| reader.wrong("`=`, `~=` or `!~=` is expected"))?))
     } else {
-        Err(reader.wrong("a check begins with body, json, header:, length, sha256 or status"))
+        Err(reader.wrong(
+            "a check begins with body, event, events, header:, json, last-event, length, sha256 or status",
+        ))
     }
 }
 
@@ -146,8 +156,22 @@ impl<'a> Reader<'a> {
         statuses.map(Test::Status).ok_or_else(wrong)
     }
 
-    fn length(&self) -> Parsed<u64> {
-        self.rest().trim().parse().map_err(|_| self.wrong("a number of bytes is expected"))
+    fn count(&self, wrong: &str) -> Parsed<u64> {
+        self.rest().trim().parse().map_err(|_| self.wrong(wrong))
+    }
+
+    /// Reads what each event must be: `=TEXT`, `.json.a=1` or `.id counts`.
+    fn event(&mut self) -> Parsed<Test> {
+        if self.rest().trim_end() == ".id counts" {
+            return Ok(Test::IdsCount);
+        }
+        if self.take(".json") {
+            let steps = self.steps()?;
+            return self.json_test().map(|test| Test::EachEvent(EventTest::Json(steps, test)));
+        }
+        let wrong = "`=`, `~=`, `!~=`, `.json` or `.id counts` is expected, as in event.json.a=1";
+        let test = self.text_test()?.ok_or_else(|| self.wrong(wrong))?;
+        Ok(Test::EachEvent(EventTest::Data(test)))
     }
 
     fn sha256(&mut self) -> Parsed<Test> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use answers::{Capture, Check, Statuses};
 use load::Values;
+use load::stream::Form;
 use load::target::{Body, Expect};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,10 @@ pub struct Ask {
     /// that answers in different codings are equal.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compressed: bool,
+    /// How the pieces of every answer are told apart: `events`, `lines` or `chunks`. None if its type says whether it is a stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub stream: Option<Form>,
     /// What the body of an answer must be.
     #[serde(default)]
     pub answer: Demand,
@@ -159,6 +164,8 @@ pub enum Demand {
     Length(u64),
     /// Exactly these bytes.
     Content(Bytes),
+    /// A stream with this many events.
+    Events(u64),
 }
 
 impl Demand {
@@ -168,6 +175,7 @@ impl Demand {
             Self::Any => None,
             Self::Length(length) => Some(Check::of_length(*length)),
             Self::Content(bytes) => Some(Check::of_body(&bytes.0)),
+            Self::Events(events) => Some(Check::of_events(*events)),
         }
     }
 }
@@ -214,6 +222,7 @@ impl Ask {
             expect_continue: false,
             status: None,
             compressed: false,
+            stream: None,
             answer: Demand::Any,
             expect: Vec::new(),
             unequal: false,
@@ -255,6 +264,10 @@ impl Ask {
             return Expect::meeting(self.status, checks);
         }
         let (body, length) = match &self.answer {
+            Demand::Events(_) => {
+                let checks = self.expect.iter().cloned().chain(self.answer.as_check()).collect();
+                return Expect::meeting(self.status, checks);
+            }
             Demand::Any => (None, None),
             Demand::Length(length) => (None, Some(*length)),
             Demand::Content(bytes) => (Some(bytes.0.clone()), None),
@@ -279,6 +292,7 @@ impl Ask {
         let first = match &self.answer {
             Demand::Any => String::new(),
             Demand::Length(length) => format!(" with {length} bytes"),
+            Demand::Events(events) => format!(" with {events} events"),
             Demand::Content(bytes) => format!(" with {} bytes, \"{}\"", bytes.0.len(), bytes.shown()),
         };
         let status = self.status.map_or("2xx".to_owned(), |status| status.to_string());

@@ -11,6 +11,7 @@ use tls::Dialing;
 use wire::frames::Prefix;
 use wire::proxy;
 
+use crate::stream::Form;
 use crate::target::{Body, Expect, FrameStream, Http, Target, Traffic};
 use crate::{Among, ArrivalSchedule, Arrivals, Ending, Gaps, Job, Stop};
 
@@ -71,6 +72,7 @@ struct HttpValue {
     expect: ExpectValue,
     tls: Option<Dialing>,
     decode: bool,
+    stream: Option<Form>,
     max_answer: u64,
 }
 
@@ -249,7 +251,7 @@ impl Assignment {
 impl HttpValue {
     fn of(http: &Http) -> Result<Self, &'static str> {
         let Http { method, host, path, headers, body, keep_alive, expect_continue, ids, .. } = http;
-        let Http { expect, list, tls, decode, max_answer, http2, .. } = http;
+        let Http { expect, list, tls, decode, stream, max_answer, http2, .. } = http;
         if list.is_some() {
             return Err("files of requests cannot be sent to --gen yet: leave --requests out");
         }
@@ -290,6 +292,7 @@ impl HttpValue {
             },
             tls,
             decode: *decode,
+            stream: *stream,
             max_answer: *max_answer,
         })
     }
@@ -314,6 +317,7 @@ impl HttpValue {
             list: None,
             tls: self.tls.map(Arc::new),
             decode: self.decode,
+            stream: self.stream,
             max_answer: self.max_answer,
         }
     }

@@ -14,6 +14,7 @@ mod lanes;
 mod multiplexing;
 mod phases;
 mod share;
+mod streams;
 
 use std::collections::VecDeque;
 use std::io;
@@ -393,6 +394,8 @@ impl<'a, P: Protocol> Driver<'a, P> {
         let oldest = lane.exchanges.first();
         // A connection that carried no exchange fails them all, so that nothing begins anew for ever.
         let left = if lane.answered { lane.exchanges.waiting() } else { 0 };
+        let lost = lane.exchanges.len().saturating_sub(left);
+        self.streams_unanswered(index, lost);
         // One loss fails all of them. Each gets the same id: the oldest one.
         while self.lanes[index].exchanges.len() > left
             && let Some(exchange) = self.lanes[index].exchanges.pop()
@@ -479,6 +482,8 @@ impl<'a, P: Protocol> Driver<'a, P> {
             }
             let lane = &mut self.lanes[index];
             let Some(exchange) = lane.exchanges.remove(place) else { break };
+            self.stream_unanswered(index, id, (exchange.intended, exchange.sent));
+            let lane = &mut self.lanes[index];
             id.and_then(|id| lane.exchanges.forget(id));
             self.open -= 1;
             let id = id.unwrap_or(lane.exchanges.first());

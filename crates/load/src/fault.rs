@@ -164,6 +164,16 @@ pub enum Seen {
     },
     /// A body that cannot be decoded.
     Coding(Broken),
+    /// The beginning of an event that says that something failed.
+    ErrorEvent([u8; KEPT], u8),
+    /// Something after the last event of a stream.
+    AfterDone,
+    /// A stream that ended without its last event.
+    NotDone,
+    /// A stream that ended in the middle of an event.
+    AmidEvent,
+    /// An answer that is no stream, where one was expected.
+    NoStream,
 }
 
 /// A frame of HTTP/2 that carries a code.
@@ -218,9 +228,16 @@ impl Seen {
         Self::Body { at: u32::try_from(at).unwrap_or(u32::MAX), bytes, len }
     }
 
+    /// The beginning of the data of an event that says that something failed.
+    pub(crate) fn error_event(data: &[u8]) -> Self {
+        let (kept, len) = first(data);
+        Self::ErrorEvent(kept, len)
+    }
+
     /// Whether it shows what was received, so that no more of it is needed.
     pub(crate) fn shows_bytes(&self) -> bool {
         matches!(self, Self::Bytes(..) | Self::Body { .. } | Self::Check { .. } | Self::Coding(_))
+            || matches!(self, Self::ErrorEvent(..) | Self::AfterDone | Self::NotDone | Self::AmidEvent | Self::NoStream)
     }
 }
 
@@ -294,6 +311,11 @@ impl fmt::Display for Fault {
             }
             Seen::Check { found, .. } => found.fmt(f),
             Seen::Coding(broken) => broken.fmt(f),
+            Seen::ErrorEvent(bytes, len) => write!(f, "an event of an error: \"{}\"", shown(&bytes, len)),
+            Seen::AfterDone => f.write_str("an event after [DONE], which ends the stream"),
+            Seen::NotDone => f.write_str("the stream ended without [DONE]"),
+            Seen::AmidEvent => f.write_str("the stream ended in the middle of an event"),
+            Seen::NoStream => f.write_str("the answer is no stream: its content-type names none"),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use answers::Head;
 use reactor::{Ends, Io, Payload, SharedBytes};
 use wire::http::{HttpError, HttpEvent, ResponseDecoder};
 
@@ -10,6 +11,7 @@ use crate::error::LoadError;
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::list::List;
 use crate::protocol::{Mark, Next, Outcomes, Protocol, Standing, Success, unasked};
+use crate::stream::Stream;
 use crate::tally::Decoded;
 use crate::target::{Body, Http};
 use answer::{Judge, ReceivedAnswer};
@@ -66,6 +68,8 @@ pub(crate) struct State {
     answer: ReceivedAnswer,
     /// Its bytes, if they are inspected.
     kept: Option<Box<Kept>>,
+    /// Its parts, if it is a stream.
+    stream: Option<Box<Stream>>,
     /// Interim answers since the last answer.
     interim: u64,
     /// The first bytes of an incomplete answer.
@@ -177,7 +181,13 @@ impl<S: Source> Requests<S> {
         message: Message<'_>,
         outcomes: &mut Outcomes,
     ) {
-        let mut result = self.source.judge(&mut self.judge, &state.marks).verdict(answer, message);
+        let judge = self.source.judge(&mut self.judge, &state.marks);
+        let mut stream = state.stream.take();
+        let verdict = judge.verdict(answer, message);
+        let mut result = judge.with_stream(verdict, stream.as_deref_mut());
+        if let Some(stream) = &mut stream {
+            outcomes.marks.push((state.answered, Mark::Streaming(stream.brought())));
+        }
         if state.body != BodyState::None && result.is_ok() {
             // The bytes that were not sent would count as work that was done.
             result = Err(Fault::new(ErrorClass::Protocol, Seen::Early));
@@ -333,7 +343,12 @@ impl<S: Source> Protocol for Requests<S> {
                     continue;
                 }
                 let mut received = ReceivedAnswer::begin(&whole.head, self.source.id(&state.marks));
-                self.source.judge(&mut self.judge, &state.marks).whole(&mut received, whole.body)?;
+                let judge = self.source.judge(&mut self.judge, &state.marks);
+                judge.whole(&mut received, whole.body)?;
+                state.stream = judge.stream(Head::http1(whole.head.status, whole.head.bytes));
+                if let Some(stream) = &mut state.stream {
+                    stream.push(whole.body)?;
+                }
                 let message = Message { from: rest, len: whole.consumed, body: whole.body.len() };
                 rest = rest.get(message.len..).unwrap_or_default();
                 self.complete(state, received, message, outcomes)?;
@@ -349,17 +364,26 @@ impl<S: Source> Protocol for Requests<S> {
                 HttpEvent::NeedMore => {
                     if !answer.is_empty() {
                         state.came.get_or_insert_with(|| Seen::bytes(answer));
-                        outcomes.marks.push((state.answered, Mark::Answering));
+                        let mark = state.stream.as_mut().map(|stream| Mark::Streaming(stream.brought()));
+                        outcomes.marks.push((state.answered, mark.unwrap_or(Mark::Answering)));
                     }
                     return Ok(());
                 }
                 HttpEvent::Head(head) => {
                     state.answer = ReceivedAnswer::begin(&head, self.source.id(&state.marks));
-                    self.source.judge(&mut self.judge, &state.marks).admit(&head, &mut state.kept)?;
+                    let judge = self.source.judge(&mut self.judge, &state.marks);
+                    judge.admit(&head, &mut state.kept)?;
+                    state.stream = judge.stream(Head::http1(head.status, head.bytes));
                 }
                 HttpEvent::Body(data) => {
                     let judge = self.source.judge(&mut self.judge, &state.marks);
                     judge.add(&mut state.answer, data, &mut state.kept)?;
+                    if let Some(stream) = &mut state.stream {
+                        stream.push(data)?;
+                        if !state.decoder.is_amid_chunk() {
+                            stream.end_chunk();
+                        }
+                    }
                 }
                 HttpEvent::End => {
                     self.complete_pieces(state, outcomes)?;

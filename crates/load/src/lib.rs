@@ -23,6 +23,7 @@ mod rendezvous;
 pub mod rows;
 pub mod search;
 mod slo;
+pub mod stream;
 mod tally;
 pub mod target;
 mod times;

@@ -4,6 +4,7 @@ use reactor::{Ends, Payload, SharedBytes};
 use tls::Handshake;
 
 use crate::fault::{ErrorClass, Fault, Seen};
+use crate::stream::Brought;
 use crate::tally::Decoded;
 
 /// What a connection has to send next.
@@ -43,6 +44,8 @@ pub(crate) enum Mark {
     Interim,
     /// A part of the answer arrived.
     Answering,
+    /// A part of an answer that is a stream arrived. It may be its last part, whose end follows.
+    Streaming(Brought),
     /// The peer has not processed the exchange and will not. It begins anew.
     Refused,
 }

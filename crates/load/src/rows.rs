@@ -63,10 +63,43 @@ macro_rules! rows {
             bytes_sent: u64 [sum, Both], saved as bytes_sent: u64, printed as bytes_sent: u64;
             "All bytes received in the window."
             bytes_received: u64 [sum, Both], saved as bytes_received: u64, printed as bytes_received: u64;
-            "From the actual send to the first byte of the answer, of right answers that arrived in parts. The first byte of the \
-             others came with the last one. None if there was no such answer."
+            "From the intended send to the first byte of the answer: of streams, and of other right answers that arrived in \
+             parts. The first byte of the others came with the last one. None if there was no such answer."
             first_byte: Option<Times> [sum, Both],
                 saved as first_byte_us: Option<Latency>, printed as first_byte_us: Option<Latency>;
+            "The same from the actual send."
+            first_byte_service: Option<Times> [sum, Open],
+                saved as first_byte_service_us: Option<Latency>, printed as first_byte_service_us: Option<Latency>;
+            "From the intended send to the first event of a stream that is not empty; in a stream of OpenAI's interface to the \
+             first that has content or reasoning. An event is a server-sent event, a line or a chunk. None without streams."
+            first_event: Option<Times> [sum, Both],
+                saved as first_event_us: Option<Latency>, printed as first_event_us: Option<Latency>;
+            "The same from the actual send."
+            first_event_service: Option<Times> [sum, Open],
+                saved as first_event_service_us: Option<Latency>, printed as first_event_service_us: Option<Latency>;
+            "From the intended send to the first content that is no reasoning, of streams that have reasoned before."
+            first_output: Option<Times> [sum, Both],
+                saved as first_output_us: Option<Latency>, printed as first_output_us: Option<Latency>;
+            "From one read with events of a stream to the next, from its first event on, of all streams together. None if every \
+             stream came in one read."
+            gap: Option<Times> [sum, Both], saved as gap_us: Option<Latency>, printed as gap_us: Option<Latency>;
+            "The longest gap of each stream. That of a stream that was cut is a lower bound."
+            longest_gap: Option<Times> [sum, Both],
+                saved as longest_gap_us: Option<Latency>, printed as longest_gap_us: Option<Latency>;
+            "From the first event to the end of a stream, divided by its tokens after the first. Of streams that say in `usage` \
+             how many tokens they have."
+            per_token: Option<Times> [sum, Both],
+                saved as per_token_us: Option<Latency>, printed as per_token_us: Option<Latency>;
+            "Streams that ended rightly in the window."
+            streams: u64 [sum, Both], saved as streams: u64, printed as streams: u64;
+            "Closed loop: streams that were open when the window closed, and sound so far. They are in flight."
+            cut_streams: u64 [sum, Closed], saved as cut_streams: u64, printed as cut_streams: u64;
+            "Events that arrived in the window, also of streams that did not end in it."
+            events: u64 [sum, Both], saved as events: u64, printed as events: u64;
+            "Reads that brought these events."
+            event_reads: u64 [sum, Both], saved as event_reads: u64, printed as event_reads: u64;
+            "The tokens of the streams that ended rightly, as far as they say how many."
+            tokens: u64 [sum, Both], saved as tokens: u64, printed as tokens: u64;
             "From the actual send to the checked answer."
             service: Times [sum, Both], saved as service_us: Latency, printed as service_time_us: Latency;
             "From the intended send to the checked answer. For a client, from before the request entered its pool."

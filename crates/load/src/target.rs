@@ -9,6 +9,7 @@ use reactor::Address;
 use crate::error::LoadError;
 use crate::fault::{Fault, Seen};
 use crate::list::List;
+use crate::stream::Form;
 
 /// An address and the traffic to send to it.
 #[derive(Debug, Clone)]
@@ -69,6 +70,8 @@ pub struct Http {
     pub tls: Option<Arc<tls::Dialing>>,
     /// Whether compressed answers are decoded before they are checked.
     pub decode: bool,
+    /// How the pieces of every answer are told apart; `None` if its type says whether it is a stream.
+    pub stream: Option<Form>,
     /// The most bytes of an answer's body, as it is sent and decoded. A longer one is a failure, so that an endless one ends.
     pub max_answer: u64,
 }
@@ -95,6 +98,7 @@ impl Http {
             list: None,
             tls: None,
             decode: false,
+            stream: None,
             max_answer: Self::MAX_ANSWER,
         }
     }

@@ -290,6 +290,7 @@ impl CommandArgs {
             status: traffic.checks.expect_status,
             expect: traffic.checks.expect.clone(),
             compressed: traffic.checks.compressed,
+            stream: traffic.checks.stream.map(Into::into),
             unequal,
             list: scripted.map(|scripted| scripted.listed.clone()),
             proxy_protocol: self.sent.way.proxy_protocol,

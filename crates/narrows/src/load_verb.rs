@@ -425,6 +425,7 @@ impl Args {
             expect_continue: self.traffic.expect_continue,
             expect: self.traffic.checks.expect(),
             decode: self.traffic.checks.compressed,
+            stream: self.traffic.checks.stream.map(Into::into),
             ..Http::get(url.authority(), url.path.as_str())
         })
     }

@@ -224,6 +224,61 @@ const ENDS: &[Case] = &[
     ),
 ];
 
+/// The head of a stream of events in chunks.
+const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+/// A part of an answer of OpenAI's interface, and the event that ends one.
+const DELTA: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
+const DONE: &str = "data: [DONE]\n\n";
+
+/// A whole stream of these events.
+fn stream(events: &str) -> String {
+    format!("{EVENTS}{:x}\r\n{events}\r\n0\r\n\r\n", events.len())
+}
+
+const STREAMS: &[Case] = &[
+    right("events, one byte at a time", |c| bytewise(c, stream("id: 1\r\ndata: x\r\n\r\n").as_bytes())),
+    right("broken UTF-8 in an event", |mut c| {
+        while c.request().is_some() {
+            c.send([EVENTS.as_bytes(), b"a\r\ndata: \xff\xfe\n\n\r\n0\r\n\r\n"].concat());
+        }
+    }),
+    right("events after a head of HTTP/1.0, until the connection ends", |mut c| {
+        c.request();
+        c.send("HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: x\n\n");
+    }),
+    right("a compressed stream, which is taken for a plain answer", |mut c| {
+        while c.request().is_some() {
+            let head = EVENTS.replace("\r\n\r\n", "\r\nContent-Encoding: gzip\r\n\r\n");
+            c.send([head.as_bytes(), b"2\r\n\x1f\x8b\r\n0\r\n\r\n"].concat());
+        }
+    }),
+    right("a stream of OpenAI's interface", |c| say(c, &stream(&format!("{DELTA}{DONE}")))),
+    http("the same without its last event", "length", |c| say(c, &stream(DELTA))),
+    http("the same with its last event twice", "length", |c| say(c, &stream(&format!("{DELTA}{DONE}{DONE}")))),
+    http("an event after the last one", "length", |c| say(c, &stream(&format!("{DELTA}{DONE}{DELTA}")))),
+    http("an event of an error in the middle", "wrong_content", |c| {
+        say(c, &stream("data: x\n\nevent: error\ndata: no\n\ndata: x\n\n"));
+    }),
+    http("an error of OpenAI's interface", "wrong_content", |c| {
+        say(c, &stream(&format!("{DELTA}data: {{\"error\":{{}}}}\n\n{DONE}")));
+    }),
+    http("an end in the middle of an event", "length", |c| say(c, &stream("data: x\n\ndata: y"))),
+    http("a close in the middle of an event", "closed_early", |mut c| {
+        c.request();
+        c.send(format!("{EVENTS}9\r\ndata: x\n\n\r\n"));
+    }),
+    within("events without end", "request_timeout", SOON, |c| on(c, EVENTS, "9\r\ndata: x\n\n\r\n", 1)),
+    within("events without end, above --max-answer", "length", SHORT, |c| {
+        on(c, EVENTS, "9\r\ndata: x\n\n\r\n", 0);
+    }),
+    within("an event without end", "length", SHORT, |c| on(c, EVENTS, "9\r\ndata: xyz\r\n", 0)),
+    within("a stream that stands still", "request_timeout", &["--idle-timeout", "300ms"], |mut c| {
+        c.request();
+        c.send(format!("{EVENTS}9\r\ndata: x\n\n\r\n"));
+        until(|| c.abandoned());
+    }),
+];
+
 const FRAMES: &[Case] = &[
     frames("a count of 4 GiB of bytes", "protocol", &[], |mut c| {
         c.frames();
@@ -385,6 +440,11 @@ fn heads_and_bodies_of_hostile_servers() {
 #[test]
 fn orders_and_ends_of_hostile_servers() {
     assert_table("Order and ends of answers", &[ORDER, ENDS]);
+}
+
+#[test]
+fn streams_of_hostile_servers() {
+    assert_table("Streams", &[STREAMS]);
 }
 
 #[test]

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use answers::{Encodings, Head};
-use load::Message;
+use load::fault::Seen;
 use load::target::Http;
+use load::{Message, stream};
 use serde::{Deserialize, Serialize};
 use systems::Work;
 use systems::contact::{self, Access, Contact};
@@ -48,9 +49,8 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// How long a server that did not answer in HTTP may take to answer in another protocol.
 const GREETED: Duration = Duration::from_millis(500);
 
-/// The media type of a stream of events, which may never end; and how long the end of one is waited for.
+/// The media type of a stream of events, which may never end.
 const EVENT_STREAM: &str = "text/event-stream";
-const ENDLESS: Duration = Duration::from_secs(3);
 
 /// What a look at a scenario showed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -132,7 +132,9 @@ impl Look {
 fn demand(answers: &[Answer]) -> Demand {
     let Some((first, rest)) = answers.split_first() else { return Demand::Any };
     if rest.iter().any(|answer| (answer.length, &answer.body) != (first.length, &first.body)) {
-        return Demand::Any;
+        let events = first.events();
+        let same = events.filter(|_| rest.iter().all(|answer| answer.events() == events));
+        return same.map_or(Demand::Any, Demand::Events);
     }
     match first.body.len() as u64 == first.length {
         true => Demand::Content(crate::ask::Bytes(first.body.clone())),
@@ -146,8 +148,15 @@ impl Answer {
         match demand {
             Demand::Any => true,
             Demand::Length(length) => self.length == *length,
+            Demand::Events(events) => self.events() == Some(*events),
             Demand::Content(bytes) => self.length == bytes.0.len() as u64 && self.body == bytes.0,
         }
+    }
+
+    /// How many events it has, if it is a stream that is kept whole and ended rightly.
+    pub fn events(&self) -> Option<u64> {
+        let whole = self.length == self.body.len() as u64;
+        whole.then(|| stream::judge_whole(None, self.head(), &self.body, &[]).ok().flatten())?
     }
 
     /// Its head, as checks see it.
@@ -163,7 +172,16 @@ impl Answer {
         }
         let answer = answers::Answer { head: self.head(), body: &self.body, length: self.length };
         let mut broken = ask.expect.iter().filter_map(|check| Some((check, check.holds(&answer).err()?)));
-        broken.next().map(|(check, found)| format!("its answer does not meet `{check}`: {found}"))
+        let said = broken.next().map(|(check, found)| format!("its answer does not meet `{check}`: {found}"));
+        said.or_else(|| {
+            let fault = stream::judge_whole(ask.stream, self.head(), &self.body, &ask.expect).err()?;
+            let check = match fault.seen {
+                Seen::Check { index, .. } => ask.expect.get(index as usize),
+                _ => None,
+            };
+            let named = check.map_or(String::new(), |check| format!("does not meet `{check}`: "));
+            Some(format!("its answer is a stream that is not as it must be: {named}{fault}"))
+        })
     }
 }
 
@@ -376,8 +394,8 @@ fn late(heard: bool) -> &'static str {
 /// Why a stream of events is no answer.
 fn endless(answer: &Answer) -> String {
     format!(
-        "its answer is a stream that does not end: {} with Content-Type: {EVENT_STREAM}, and {} bytes so far. Streams are not \
-         measured yet: choose another path with --path",
+        "its answer is a stream that does not end within the timeout: {} with Content-Type: {EVENT_STREAM}, and {} bytes so \
+         far. Allow it more time with --timeout, or choose another path with --path",
         answer.status, answer.length
     )
 }
@@ -395,14 +413,10 @@ fn read(stream: &mut Contact, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answ
     let kept = if ask.compressed { Http::MAX_KEPT as usize } else { LONGEST_CONTENT };
     let mut buffer = [0; 1 << 14];
     let mut heard = false;
-    // When the head of a stream of events came.
-    let mut stream_began: Option<Instant> = None;
+    let mut of_events = false;
     loop {
-        if over() || stream_began.is_some_and(|began| began.elapsed() >= ENDLESS) {
-            return Err(match stream_began {
-                Some(_) => endless(&answer),
-                None => late(heard).to_owned(),
-            });
+        if over() {
+            return Err(if of_events { endless(&answer) } else { late(heard).to_owned() });
         }
         let count = match stream.read_within(&mut buffer, GLANCE) {
             Ok(count) => count,
@@ -433,8 +447,7 @@ fn read(stream: &mut Contact, ask: &Ask, over: &dyn Fn() -> bool) -> Result<Answ
                 HttpEvent::NeedMore => break,
                 HttpEvent::Head(head) => {
                     (answer.status, answer.head) = (head.status, head.bytes.to_vec());
-                    let of_events = head.watched.is_some_and(is_event_stream);
-                    stream_began = of_events.then(Instant::now);
+                    of_events = head.watched.is_some_and(is_event_stream);
                 }
                 HttpEvent::Body(data) => {
                     answer.length += data.len() as u64;

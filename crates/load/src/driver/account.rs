@@ -151,6 +151,7 @@ impl<P: Protocol> Driver<'_, P> {
             return;
         }
         for index in 0..self.lanes.len() {
+            self.streams_unanswered(index, usize::MAX);
             while let Some(exchange) = self.lanes[index].exchanges.pop() {
                 if self.times_count(exchange.intended) {
                     self.sent_behind(&exchange);

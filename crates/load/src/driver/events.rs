@@ -86,7 +86,7 @@ impl<P: Protocol> Driver<'_, P> {
                     let id = end.id;
                     self.succeeded(success, &exchange, arrived);
                     if in_parts {
-                        self.came_in_parts((index, id), &exchange);
+                        self.came_in_parts((index, id), &exchange, arrived);
                     }
                 }
                 Err(fault) => self.failed_with(fault, bytes, &exchange, (index, end.id)),
@@ -101,34 +101,42 @@ impl<P: Protocol> Driver<'_, P> {
     #[cold]
     fn take_marks(&mut self, index: usize, arrived: Time) {
         self.in_parts = true;
-        let exchanges = &mut self.lanes[index].exchanges;
-        for (id, mark) in self.outcomes.marks.drain(..) {
+        let mut marks = std::mem::take(&mut self.outcomes.marks);
+        for (id, mark) in marks.drain(..) {
+            let exchanges = &mut self.lanes[index].exchanges;
             match mark {
                 Mark::Interim => exchanges.came(id, None, arrived),
                 Mark::Answering => exchanges.came(id, Some(arrived), arrived),
+                Mark::Streaming(brought) => self.streamed(index, id, brought, arrived),
                 Mark::Refused => exchanges.refuse(id),
             }
         }
+        // Its memory serves the next ones.
+        self.outcomes.marks = marks;
     }
 
-    /// Records when the first part of a right answer arrived, if it came in parts.
+    /// Records the times of the parts of a right answer, if it came in parts.
     #[cold]
-    fn came_in_parts(&mut self, (index, id): (usize, u64), exchange: &Exchange<P::Request>) {
-        if let Some(first) = self.lanes[index].exchanges.forget(id)
-            && self.times_count(exchange.intended)
-        {
-            self.tally.first_byte.get_or_insert_default().record(first.nanos_since(exchange.sent));
+    fn came_in_parts(&mut self, (index, id): (usize, u64), exchange: &Exchange<P::Request>, ended: Time) {
+        let Some(parts) = self.lanes[index].exchanges.forget(id) else { return };
+        match (&parts.course, parts.first) {
+            (Some(course), _) => self.stream_succeeded(course, exchange.intended, ended),
+            (None, Some(first)) if self.times_count(exchange.intended) => {
+                self.first_byte(first, exchange.intended, exchange.sent);
+            }
+            _ => {}
         }
     }
 
     /// Counts an exchange that failed because of these bytes, if there are any.
     #[cold]
     fn failed_with(&mut self, fault: Fault, bytes: &[u8], exchange: &Exchange<P::Request>, at: (usize, u64)) {
-        self.lanes[at.0].exchanges.forget(at.1);
         if self.protocol.is_legible() && !bytes.is_empty() && !fault.seen.shows_bytes() {
             self.heard = Seen::bytes(bytes);
         }
         self.lost(fault, exchange, at);
+        self.stream_unanswered(at.0, Some(at.1), (exchange.intended, exchange.sent));
+        self.lanes[at.0].exchanges.forget(at.1);
         self.heard = Seen::Nothing;
     }
 

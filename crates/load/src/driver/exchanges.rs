@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use reactor::Time;
 
+use super::streams::Course;
+
 /// An exchange that has not ended. Millions of them pass a second, so it holds no more than every exchange needs.
 pub(super) struct Exchange<R> {
     /// When it should have been sent.
@@ -15,12 +17,14 @@ pub(super) struct Exchange<R> {
 }
 
 /// What is known of an answer that arrives in parts.
-struct Parts {
+pub(super) struct Parts {
     id: u64,
     /// When the first part arrived; `None` while there are only interim answers.
-    first: Option<Time>,
+    pub first: Option<Time>,
     /// When the last part or interim answer arrived.
     last: Time,
+    /// What is known of it as a stream, if it is one.
+    pub course: Option<Course>,
 }
 
 /// The id of an exchange that waits to begin.
@@ -133,8 +137,31 @@ impl<R: Copy> Exchanges<R> {
     pub(super) fn came(&mut self, id: u64, first: Option<Time>, last: Time) {
         match self.in_parts.iter_mut().find(|parts| parts.id == id) {
             Some(parts) => (parts.first, parts.last) = (parts.first.or(first), last),
-            None => self.in_parts.push(Parts { id, first, last }),
+            None => self.in_parts.push(Parts { id, first, last, course: None }),
         }
+    }
+
+    /// An exchange, and the parts of its answer.
+    pub(super) fn parts(&mut self, id: u64) -> Option<(&Exchange<R>, &mut Parts)> {
+        let parts = self.in_parts.iter_mut().find(|parts| parts.id == id)?;
+        let exchange = match &self.oldest {
+            Some(oldest) if self.first == id => oldest,
+            _ => {
+                let place = self.later.binary_search_by_key(&id, |(other, _)| *other).ok()?;
+                self.later.get(place).map(|(_, exchange)| exchange)?
+            }
+        };
+        Some((exchange, parts))
+    }
+
+    /// The streams that are open.
+    pub(super) fn streams(&self) -> impl Iterator<Item = &Course> {
+        self.in_parts.iter().filter_map(|parts| parts.course.as_ref())
+    }
+
+    /// What is known of an answer as a stream.
+    pub(super) fn course(&self, id: u64) -> Option<&Course> {
+        self.in_parts.iter().find(|parts| parts.id == id)?.course.as_ref()
     }
 
     /// When the last part of an answer arrived, of one that has not ended.
@@ -148,10 +175,10 @@ impl<R: Copy> Exchanges<R> {
         !self.in_parts.is_empty()
     }
 
-    /// Forgets the parts of an answer. Returns when the first one arrived, if there were any.
-    pub(super) fn forget(&mut self, id: u64) -> Option<Time> {
+    /// Forgets the parts of an answer. Returns them, if there were any.
+    pub(super) fn forget(&mut self, id: u64) -> Option<Parts> {
         let place = self.in_parts.iter().position(|parts| parts.id == id)?;
-        self.in_parts.swap_remove(place).first
+        Some(self.in_parts.swap_remove(place))
     }
 
     /// Lets the one with this id wait to begin anew.

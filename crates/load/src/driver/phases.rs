@@ -183,6 +183,7 @@ impl<P: Protocol> Driver<'_, P> {
         } else if self.share.ending == Ending::Cut {
             self.tally.open_ages = self.ages();
         }
+        self.cut_streams();
         self.tally.cpu = reactor::thread_cpu().saturating_sub(self.cpu);
         self.tally.waited = reactor::thread_waited().saturating_sub(self.waited);
         self.tally.busiest = self.tally.cpu.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);

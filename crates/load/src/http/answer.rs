@@ -1,10 +1,14 @@
 //! What a received answer is, and whether it is right.
 
+use std::sync::Arc;
+
+use answers::Head;
 use wire::http::{BodyLength, ResponseHead};
 
 use super::inspect::{Inspector, Kept, Message};
 use crate::fault::{ErrorClass, Fault, Seen};
 use crate::tally::Decoded;
+use crate::stream::{Form, Rules, Stream, no_stream};
 use crate::target::{Expect, Http};
 
 /// An answer's body of at least this length is worth larger buffers.
@@ -50,9 +54,16 @@ pub(crate) struct Judge {
     max_answer: u64,
     /// Whether the bytes of bodies matter, not only their number.
     reads: bool,
-    /// Whether every answer needs a closer look: its bytes matter, or its connection ends with it.
+    /// Whether every answer needs a closer look: its bytes matter, its connection ends with it, or no answer has shown yet
+    /// whether they are streams.
     closely: bool,
     inspector: Option<Box<Inspector>>,
+    /// How the pieces of every answer are told apart, if not by its type.
+    form: Option<Form>,
+    /// What streams must be.
+    rules: Arc<Rules>,
+    /// Whether connections outlive an answer.
+    keeps: bool,
 }
 
 impl Judge {
@@ -67,8 +78,10 @@ impl Judge {
         let length = expect.body.as_ref().map(|body| body.len() as u64).or(expect.length);
         let inspector = Inspector::new(target, &expect, first);
         let reads = expect.body.is_some() || inspector.is_some();
-        let closely = reads || !target.keep_alive;
-        Self { expect: Expect { length, ..expect }, max_answer: target.max_answer, reads, closely, inspector }
+        let (max_answer, form) = (target.max_answer, target.stream);
+        let rules = Arc::new(Rules::of(&expect.checks, first));
+        let (expect, keeps) = (Expect { length, ..expect }, target.keep_alive);
+        Self { expect, max_answer, reads, keeps, closely: true, inspector, form, rules }
     }
 
     /// Whether a whole answer is surely right: one that needs no closer look.
@@ -94,6 +107,37 @@ impl Judge {
         match head.body {
             BodyLength::Exact(length) if length > self.max_answer => Err(self.too_long()),
             _ => Ok(()),
+        }
+    }
+
+    /// The stream that begins with this head, if it is one. Once an answer was none, those that arrive whole are not looked at.
+    #[inline(never)]
+    pub(super) fn stream(&mut self, head: Head<'_>) -> Option<Box<Stream>> {
+        if !self.expect.status.contains(head.status) {
+            return None;
+        }
+        let form = self.form.or_else(|| Form::of(head));
+        self.closely = self.reads || !self.keeps || form.is_some() || self.rules.are_any();
+        form.map(|form| Box::new(Stream::new(form, self.max_answer, Arc::clone(&self.rules))))
+    }
+
+    /// Judges an answer's stream, which has ended, after the answer itself.
+    ///
+    /// # Errors
+    /// What is wrong. The status says more than what is missing in the stream, and the stream more than what is in the body.
+    pub(super) fn with_stream(
+        &self,
+        answer: Result<u64, Fault>,
+        stream: Option<&mut Stream>,
+    ) -> Result<u64, Fault> {
+        let end = match stream {
+            Some(stream) => stream.end(),
+            None if self.rules.are_any() => Err(no_stream()),
+            None => Ok(()),
+        };
+        match (answer, end) {
+            (Err(fault), _) if fault.class == ErrorClass::Status => Err(fault),
+            (answer, end) => end.and(answer),
         }
     }
 

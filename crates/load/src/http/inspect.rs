@@ -87,7 +87,8 @@ pub(super) struct Inspector {
 impl Inspector {
     /// The inspector that a target's answers need; `None` on the plain path.
     pub(super) fn new(target: &Http, expect: &Expect, first: u32) -> Option<Box<Self>> {
-        let checks = expect.checks.iter().any(|check| check.subject() != Subject::Status);
+        let looks = |check: &Check| !matches!(check.subject(), Subject::Status | Subject::Stream);
+        let checks = expect.checks.iter().any(looks);
         (checks || target.decode).then(|| {
             Box::new(Self {
                 checks: expect.checks.clone(),

@@ -273,8 +273,12 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
     );
     let open = job.arrivals.are_open();
     if unit == "requests" {
-        for (name, _, times) in tally.times().filter(|(_, loops, _)| loops.has(open)) {
-            latency(&mut out, &name.trim_end_matches("_us").replace('_', " "), times);
+        let names = tally.times().filter(|(_, loops, _)| loops.has(open));
+        let named: Vec<_> =
+            names.map(|(name, _, times)| (name.trim_end_matches("_us").replace('_', " "), times)).collect();
+        let width = named.iter().map(|(name, _)| name.len()).fold(WIDTH, usize::max);
+        for (name, times) in named {
+            latency(&mut out, (&name, width), times);
         }
         missing_percentile(&mut out, tally.response.len());
     }
@@ -288,6 +292,7 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
             tally.dropped
         );
     }
+    streams(&mut out, tally, seconds);
     handshakes(&mut out, tally);
     multiplexed(&mut out, tally);
     if let Some(decoded) = driven.decoded() {
@@ -322,12 +327,15 @@ fn offered(job: &Job, tally: &Tally) -> String {
     }
 }
 
-fn latency(out: &mut String, name: &str, times: &Times) {
+/// The usual width of the names of times.
+const WIDTH: usize = 13;
+
+fn latency(out: &mut String, (name, width): (&str, usize), times: &Times) {
     let shown = percentiles(times).map(|(name, percentile)| {
         let value = percentile.map_or("-".to_owned(), shown_percentile);
         format!("{} {value}", name.replace('_', "."))
     });
-    let _ = writeln!(out, "  {name:<13} {}", shown.join("  "));
+    let _ = writeln!(out, "  {name:<width$} {}", shown.join("  "));
 }
 
 /// Says why the first of the missing percentiles is missing.
@@ -339,11 +347,32 @@ fn missing_percentile(out: &mut String, answers: u64) {
     }
 }
 
+/// Prints how many answers were streams, and how their events came.
+fn streams(out: &mut String, tally: &Tally, seconds: f64) {
+    if tally.streams + tally.cut_streams + tally.events == 0 {
+        return;
+    }
+    let cut = match tally.cut_streams {
+        0 => String::new(),
+        cut => format!(", {cut} cut by the end of the window"),
+    };
+    let rate = number::per_second(tally.events as f64 / seconds.max(f64::MIN_POSITIVE));
+    let reads = match tally.event_reads {
+        0 => String::new(),
+        reads => format!(", {:.2} in a read", tally.events as f64 / reads as f64),
+    };
+    let tokens = match tally.tokens {
+        0 => String::new(),
+        tokens => format!(", {} tokens", tokens),
+    };
+    let _ = writeln!(out, "  streams: {} whole{cut}; {} events ({rate}){reads}{tokens}", tally.streams, tally.events);
+}
+
 /// Prints the handshakes by kind, and how long connections took to open.
 fn handshakes(out: &mut String, tally: &Tally) {
     let found = &tally.handshakes;
     let Some(times) = &found.times else { return };
-    latency(out, "opening", times);
+    latency(out, ("opening", WIDTH), times);
     let kinds = Kind::ALL.iter().filter(|kind| found.of(**kind) > 0);
     let kinds: Vec<String> = kinds.map(|kind| format!("{} {}", found.of(*kind), kind.name())).collect();
     let refused = found.offered.saturating_sub(found.of(Kind::Resumed));

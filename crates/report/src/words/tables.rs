@@ -69,6 +69,7 @@ fn asked(ask: &Ask) -> String {
     let body = match &ask.answer {
         Demand::Any if ask.expect.is_empty() => " with any content".to_owned(),
         Demand::Any => String::new(),
+        Demand::Events(events) => format!(", a stream of {}", several(*events, "event")),
         Demand::Length(length) => format!(" with {} of any content{decoded}", several(*length, "byte")),
         Demand::Content(bytes) => {
             format!(" with the same {}{decoded}", several(bytes.0.len() as u64, "byte"))

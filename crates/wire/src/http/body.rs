@@ -45,6 +45,11 @@ impl Chunked {
         Self { state: ChunkState::Size(false), left: 0, line: 0 }
     }
 
+    /// Whether more of a chunk is still to come.
+    pub(super) fn is_amid(&self) -> bool {
+        self.state == ChunkState::Data
+    }
+
     /// Returns how many bytes were consumed, and what was in them.
     #[expect(
         clippy::indexing_slicing,

@@ -86,6 +86,14 @@ impl<S: Syntax> Machine<S> {
         matches!(self.state, State::Head) && S::negligible(&self.gathered)
     }
 
+    pub(super) fn is_amid_chunk(&self) -> bool {
+        match &self.state {
+            State::Chunked(chunked) => chunked.is_amid(),
+            State::Exact(_) | State::UntilClose => true,
+            State::Head | State::End | State::Failed(_) => false,
+        }
+    }
+
     #[expect(
         clippy::indexing_slicing,
         clippy::arithmetic_side_effects,

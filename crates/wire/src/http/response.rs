@@ -172,6 +172,12 @@ impl ResponseDecoder {
         self.machine.idle()
     }
 
+    /// Whether more of a chunk, or of a body without chunks, is still to come.
+    #[must_use]
+    pub fn is_amid_chunk(&self) -> bool {
+        self.machine.is_amid_chunk()
+    }
+
     /// Starts over for a new connection. Keeps the buffers.
     pub fn reset(&mut self) {
         self.machine.reset();
