@@ -1,4 +1,4 @@
-//! The first look of `narrows try`: a point that fails costs its own trials only, and a stream is no answer.
+//! The first look of `narrows try`: a point that fails costs its own trials only, and a stream that does not end is no answer.
 
 use lab::observation::Outcome;
 
@@ -77,6 +77,7 @@ fn a_stream_of_events_is_told_from_a_slow_answer() {
     home.write("events.py", &script);
     let ended =
         home.run(["try", "python3 events.py 1 {port}", "--timeout", "1s"].into_iter().chain(SHORT)).code(1);
-    let ended = ended.says(&["a stream that does not end", "200 with Content-Type: text/event-stream", "--path"]);
+    let ended =
+        ended.says(&["a stream that does not end", "200 with Content-Type: text/event-stream", "--path"]);
     assert!(!ended.stderr.contains("it printed nothing"), "{ended:#?}");
 }

@@ -1,8 +1,10 @@
 //! `narrows load` and `narrows try` of endpoints that stream: a server whose pieces have known times, and proxies in front of it.
 
 use serde_json::{Map, Value};
+use tempfile::TempDir;
 
-use crate::support::{Served, backends, load, load_json};
+use crate::support::home::Home;
+use crate::support::{Served, backends, has, load, load_json, nginx};
 
 /// A chat of OpenAI's interface whose times the model names.
 fn chat(model: &str) -> String {
@@ -18,7 +20,9 @@ fn number(json: &Value, path: [&str; 2]) -> f64 {
 fn the_figures_of_a_stream_are_those_of_the_script() {
     const MS: f64 = 1000.0;
     for io in backends() {
-        for (tls, mode) in [(&["--tls"][..], &["-n", "20"][..]), (&[], &["-n", "20"]), (&[], &["--rate", "10", "-d", "2s"])] {
+        for (tls, mode) in
+            [(&["--tls"][..], &["-n", "20"][..]), (&[], &["-n", "20"]), (&[], &["--rate", "10", "-d", "2s"])]
+        {
             let server = Served::start(tls);
             let url = format!("{}/events/8?first=50ms&gap=10ms&stall=300ms&every=10", server.http);
             let trust: &[&str] = if tls.is_empty() { &[] } else { &["--insecure"] };
@@ -33,7 +37,10 @@ fn the_figures_of_a_stream_are_those_of_the_script() {
             assert!(if open { events <= 160 } else { events == 160 }, "{json}");
             assert!(json["event_reads"].as_u64().is_some_and(|reads| 0 < reads && reads <= events), "{json}");
             assert!(number(&json, ["first_event_us", "p50"]) >= 50.0 * MS, "{json}");
-            assert!(number(&json, ["gap_us", "max"]) >= 300.0 * MS, "a connection's tenth stream stands still: {json}");
+            assert!(
+                number(&json, ["gap_us", "max"]) >= 300.0 * MS,
+                "a connection's tenth stream stands still: {json}"
+            );
             assert!(number(&json, ["longest_gap_us", "max"]) >= 300.0 * MS, "{json}");
             assert!(number(&json, ["service_time_us", "p50"]) >= 120.0 * MS, "{json}");
             assert_eq!(json["first_event_service_us"].is_null(), !open, "{json}");
@@ -75,8 +82,15 @@ fn the_end_of_the_window_cuts_streams_that_count_what_they_had() {
     let url = format!("{}/events/100000?gap=1ms", server.http);
     let (_, json) = load_json(&[&url, "-c", "3", "-d", "500ms"]);
     let none = Value::Object(Map::default());
-    assert_eq!((&json["errors"], &json["cut_streams"], &json["in_flight"]), (&none, &3.into(), &3.into()), "{json}");
-    assert!(json["events"].as_u64().is_some_and(|events| events > 3) && !json["gap_us"]["max"].is_null(), "{json}");
+    assert_eq!(
+        (&json["errors"], &json["cut_streams"], &json["in_flight"]),
+        (&none, &3.into(), &3.into()),
+        "{json}"
+    );
+    assert!(
+        json["events"].as_u64().is_some_and(|events| events > 3) && !json["gap_us"]["max"].is_null(),
+        "{json}"
+    );
 }
 
 #[test]
@@ -98,4 +112,103 @@ fn checks_of_events_say_what_is_wrong_with_a_stream() {
     let plain = format!("{}/", server.http);
     let ended = load(&[&plain, "-n", "1", "--expect", "events=1"]).code(1);
     assert!(ended.stdout.contains("the answer is no stream"), "{ended:#?}");
+}
+
+/// Whether a result warns that streams were held back.
+fn is_buffered(json: &Value) -> bool {
+    json["warnings"].as_array().expect("warnings").iter().any(|warning| warning["code"] == "buffered")
+}
+
+#[test]
+fn a_proxy_that_buffers_is_told_from_one_that_does_not() {
+    let server = Served::start(&[]);
+    let path = "/events/10?first=5ms&gap=5ms";
+    let (_, direct) = load_json(&[&format!("{}{path}", server.http), "-n", "4", "-c", "2"]);
+    assert!(!is_buffered(&direct) && number(&direct, ["first_event_us", "max"]) >= 5000.0, "{direct}");
+    // By default nginx asks in HTTP/1.0, whose answers have no chunks, and passes on full buffers.
+    for (buffering, held) in [("on", true), ("off", false)] {
+        let (dir, port) = (TempDir::new().expect("a folder"), systems::free_port().expect("a free port"));
+        let http = format!(
+            "access_log off; server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass {}; \
+             proxy_buffering {buffering}; }} }}",
+            server.http
+        );
+        let Some(_nginx) = nginx::start(dir.path(), port, &http) else { return };
+        let (code, json) = load_json(&[&format!("http://127.0.0.1:{port}{path}"), "-n", "4", "-c", "2"]);
+        assert_eq!((code, &json["streams"], &json["events"]), (0, &4.into(), &40.into()), "{json}");
+        assert_eq!(is_buffered(&json), held, "proxy_buffering {buffering}: {json}");
+        assert_eq!(json["gap_us"].is_null(), held, "{json}");
+        // What is held back comes with the last event, 50 ms after the request.
+        let first = number(&json, ["first_event_us", "mean"]);
+        assert!(!held || first >= 50_000.0, "{json}");
+    }
+}
+
+#[test]
+fn good_answers_meet_all_their_limits() {
+    let server = Served::start(&[]);
+    let url = format!("{}/events/4?first=20ms&gap=20ms", server.http);
+    let with = |slo: &str| load_json(&[&url, "-n", "3", "-c", "1", "--slo", slo]);
+    for (slo, good) in [
+        ("first-event<10s,gap.p99<10s,longest-gap<10s,whole<10s", 3),
+        ("first-event<20ms", 0),
+        ("gap.p50<20ms", 0),
+        ("longest-gap<20ms", 0),
+        ("whole<80ms", 0),
+        ("first-byte<10s,whole<80ms", 0),
+    ] {
+        let (code, json) = with(slo);
+        assert_eq!((code, &json["good"]), (0, &good.into()), "{slo}: {json}");
+    }
+    let (_, json) = load_json(&[&url, "-n", "1"]);
+    assert!(json["good"].is_null(), "{json}");
+    let said = load(&[&url, "-n", "3", "-c", "1", "--slo", "whole<80ms"]).code(0);
+    assert!(said.stdout.contains("0 of 3 (0 %) met whole<80ms"), "{said:#?}");
+    load(&[&url, "-n", "1", "--slo", "gap.p100<1s"]).code(2).says(&["gap.p99"]);
+}
+
+/// Sends ten events, one by one or together.
+const SSE: &str = r#"
+import sys, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for number in range(10):
+            time.sleep(0.002)
+            self.wfile.write(b"9\r\ndata: %d\n\n\r\n" % number)
+            if sys.argv[1] == "flows":
+                self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
+        self.wfile.flush()
+
+    def log_message(self, *words):
+        pass
+
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()
+"#;
+
+#[test]
+fn a_try_of_two_servers_in_an_empty_folder_compares_their_streams() {
+    if !has("python3") {
+        return;
+    }
+    let home = Home::new();
+    home.write("sse.py", SSE);
+    let arms = ["python3 sse.py flows {port}", "python3 sse.py holds {port}"];
+    let words =
+        ["-c", "2", "--rounds", "3", "-d", "300ms", "--warmup", "0s", "--figure", "first-event,gap,start"];
+    let ended = home.run(["try"].into_iter().chain(arms).chain(words)).code(0);
+    for said in ["first event", "buffered: all events", "proxy_buffering off"] {
+        assert!(ended.stdout.contains(said), "{said}: {ended:#?}");
+    }
+    let wrong = home.run(["try"].into_iter().chain(arms).chain(["--figure", "goodput"])).code(2);
+    wrong.says(&["--figure goodput needs its limits"]);
 }

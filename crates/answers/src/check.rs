@@ -245,11 +245,9 @@ impl Check {
     /// What was found instead.
     pub fn holds(&self, answer: &Answer<'_>) -> Result<(), Actual> {
         match &self.test {
-            Test::Status(_)
-            | Test::Events(..)
-            | Test::LastEvent(_)
-            | Test::EachEvent(_)
-            | Test::IdsCount => Ok(()),
+            Test::Status(_) | Test::Events(..) | Test::LastEvent(_) | Test::EachEvent(_) | Test::IdsCount => {
+                Ok(())
+            }
             Test::Length(order, wanted) => {
                 let (got, wanted) = (i128::from(answer.length), i128::from(*wanted));
                 verdict(order.holds(Number::Whole(got), Number::Whole(wanted)), || {

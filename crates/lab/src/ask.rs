@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use answers::{Capture, Check, Statuses};
-use load::Values;
 use load::stream::Form;
 use load::target::{Body, Expect};
+use load::{Goal, Values};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::contact::Opening;
@@ -44,6 +44,10 @@ pub struct Ask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub stream: Option<Form>,
+    /// The limits of the times of good answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub goal: Option<Goal>,
     /// What the body of an answer must be.
     #[serde(default)]
     pub answer: Demand,
@@ -223,6 +227,7 @@ impl Ask {
             status: None,
             compressed: false,
             stream: None,
+            goal: None,
             answer: Demand::Any,
             expect: Vec::new(),
             unequal: false,

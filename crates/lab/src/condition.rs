@@ -87,7 +87,8 @@ impl Condition {
 fn unit(figure: Figure) -> f64 {
     match figure {
         Figure::P50Us | Figure::P99Us => 1e-6,
-        Figure::MsPerUpload => 1e-3,
+        Figure::MsPerUpload | Figure::StartMs => 1e-3,
+        figure if figure.is_time_of_answer() => 1e-6,
         _ => 1.0,
     }
 }

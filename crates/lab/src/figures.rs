@@ -26,7 +26,18 @@ pub(crate) fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Opt
     let counted = |of: fn(&KernelCounts, &WorkUnit) -> Option<f64>| {
         of(m.counted.as_ref()?, unit).map(|each| each * unit.size)
     };
+    let time = |times: &Option<Latency>, p: f64| times.as_ref()?.of_trial(p).map(|us| us as f64);
     match figure {
+        Figure::FirstByteUs => time(&m.first_byte_us, 50.0),
+        Figure::FirstEventUs => time(&m.first_event_us, 50.0),
+        Figure::FirstEventP99Us => time(&m.first_event_us, 99.0),
+        Figure::GapUs => time(&m.gap_us, 50.0),
+        Figure::GapP99Us => time(&m.gap_us, 99.0),
+        Figure::LongestGapUs => time(&m.longest_gap_us, 50.0),
+        Figure::WholeUs => m.response_us.of_trial(50.0).map(|us| us as f64),
+        Figure::EventsPerRead => (m.event_reads > 0).then(|| m.events as f64 / m.event_reads as f64),
+        Figure::EventsPerS => (m.events > 0).then(|| rate(m.events as f64))?,
+        Figure::GoodPerS => rate(m.good? as f64),
         Figure::MsPerUpload => (m.service_us.count > 0).then_some(m.service_us.mean / 1e3),
         Figure::BytesPerS => rate(m.payload_bytes as f64),
         Figure::FramesPerS => rate(m.units as f64),
@@ -37,6 +48,10 @@ pub(crate) fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Opt
         Figure::CallsPerUnit => counted(|counts, unit| counts.calls()?.per_operation(unit)),
         Figure::InstructionsPerUnit => {
             counted(|counts, unit| counts.per_operation(counts.instructions?, unit))
+        }
+        Figure::StartMs => m.system.ready_s.map(|ready_s| ready_s * 1e3),
+        Figure::IdleMemoryBytes => {
+            m.system.rest_pss_bytes.map(|bytes| bytes as f64).filter(|bytes| *bytes > 0.0)
         }
         Figure::MemoryBytes => Some(m.system.peak_pss_bytes as f64).filter(|bytes| *bytes > 0.0),
     }

@@ -13,7 +13,7 @@ use wire::proxy;
 
 use crate::stream::Form;
 use crate::target::{Body, Expect, FrameStream, Http, Target, Traffic};
-use crate::{Among, ArrivalSchedule, Arrivals, Ending, Gaps, Job, Stop};
+use crate::{Among, ArrivalSchedule, Arrivals, Ending, Gaps, Goal, Job, Stop};
 
 /// A job as plain values. It has no rendezvous, and no reports.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -73,6 +73,7 @@ struct HttpValue {
     tls: Option<Dialing>,
     decode: bool,
     stream: Option<Form>,
+    goal: Option<Goal>,
     max_answer: u64,
 }
 
@@ -251,7 +252,7 @@ impl Assignment {
 impl HttpValue {
     fn of(http: &Http) -> Result<Self, &'static str> {
         let Http { method, host, path, headers, body, keep_alive, expect_continue, ids, .. } = http;
-        let Http { expect, list, tls, decode, stream, max_answer, http2, .. } = http;
+        let Http { expect, list, tls, decode, stream, goal, max_answer, http2, .. } = http;
         if list.is_some() {
             return Err("files of requests cannot be sent to --gen yet: leave --requests out");
         }
@@ -293,6 +294,7 @@ impl HttpValue {
             tls,
             decode: *decode,
             stream: *stream,
+            goal: goal.as_deref().cloned(),
             max_answer: *max_answer,
         })
     }
@@ -318,6 +320,7 @@ impl HttpValue {
             tls: self.tls.map(Arc::new),
             decode: self.decode,
             stream: self.stream,
+            goal: self.goal.map(Arc::new),
             max_answer: self.max_answer,
         }
     }

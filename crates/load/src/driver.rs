@@ -242,6 +242,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             heard: Seen::Nothing,
             tally: Tally {
                 backend: io.backend().into(),
+                good: share.goal.as_ref().map(|_| 0),
                 pool_wait: share.pool.then(Times::default),
                 by_name: vec![Named::default(); protocol.names()],
                 ..Tally::default()

@@ -237,7 +237,10 @@ impl Seen {
     /// Whether it shows what was received, so that no more of it is needed.
     pub(crate) fn shows_bytes(&self) -> bool {
         matches!(self, Self::Bytes(..) | Self::Body { .. } | Self::Check { .. } | Self::Coding(_))
-            || matches!(self, Self::ErrorEvent(..) | Self::AfterDone | Self::NotDone | Self::AmidEvent | Self::NoStream)
+            || matches!(
+                self,
+                Self::ErrorEvent(..) | Self::AfterDone | Self::NotDone | Self::AmidEvent | Self::NoStream
+            )
     }
 }
 

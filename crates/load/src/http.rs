@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use answers::Head;
 use reactor::{Ends, Io, Payload, SharedBytes};
 use wire::http::{HttpError, HttpEvent, ResponseDecoder};
 
@@ -344,11 +343,7 @@ impl<S: Source> Protocol for Requests<S> {
                 }
                 let mut received = ReceivedAnswer::begin(&whole.head, self.source.id(&state.marks));
                 let judge = self.source.judge(&mut self.judge, &state.marks);
-                judge.whole(&mut received, whole.body)?;
-                state.stream = judge.stream(Head::http1(whole.head.status, whole.head.bytes));
-                if let Some(stream) = &mut state.stream {
-                    stream.push(whole.body)?;
-                }
+                state.stream = judge.whole(&mut received, &whole.head, whole.body)?;
                 let message = Message { from: rest, len: whole.consumed, body: whole.body.len() };
                 rest = rest.get(message.len..).unwrap_or_default();
                 self.complete(state, received, message, outcomes)?;
@@ -362,28 +357,18 @@ impl<S: Source> Protocol for Requests<S> {
             rest = rest.get(step.consumed..).unwrap_or_default();
             match step.event {
                 HttpEvent::NeedMore => {
-                    if !answer.is_empty() {
-                        state.came.get_or_insert_with(|| Seen::bytes(answer));
-                        let mark = state.stream.as_mut().map(|stream| Mark::Streaming(stream.brought()));
-                        outcomes.marks.push((state.answered, mark.unwrap_or(Mark::Answering)));
-                    }
+                    state.came_further(answer, outcomes);
                     return Ok(());
                 }
                 HttpEvent::Head(head) => {
                     state.answer = ReceivedAnswer::begin(&head, self.source.id(&state.marks));
                     let judge = self.source.judge(&mut self.judge, &state.marks);
-                    judge.admit(&head, &mut state.kept)?;
-                    state.stream = judge.stream(Head::http1(head.status, head.bytes));
+                    state.stream = judge.begin(&head, &mut state.kept)?;
                 }
                 HttpEvent::Body(data) => {
                     let judge = self.source.judge(&mut self.judge, &state.marks);
-                    judge.add(&mut state.answer, data, &mut state.kept)?;
-                    if let Some(stream) = &mut state.stream {
-                        stream.push(data)?;
-                        if !state.decoder.is_amid_chunk() {
-                            stream.end_chunk();
-                        }
-                    }
+                    judge.add(&mut state.answer, data, &mut state.kept, &mut state.stream)?;
+                    state.end_chunk();
                 }
                 HttpEvent::End => {
                     self.complete_pieces(state, outcomes)?;
@@ -424,6 +409,23 @@ impl State {
         }
         self.answered += 1;
         self.answered - 1
+    }
+
+    /// Tells a stream that its chunk has ended, if it has.
+    fn end_chunk(&mut self) {
+        if let Some(stream) = &mut self.stream {
+            stream.end_chunk_if(!self.decoder.is_amid_chunk());
+        }
+    }
+
+    /// Takes note that these bytes of an answer arrived, and that it goes on.
+    #[inline(never)]
+    fn came_further(&mut self, answer: &[u8], outcomes: &mut Outcomes) {
+        if !answer.is_empty() {
+            self.came.get_or_insert_with(|| Seen::bytes(answer));
+            let mark = self.stream.as_mut().map(|stream| Mark::Streaming(stream.brought()));
+            outcomes.marks.push((self.answered, mark.unwrap_or(Mark::Answering)));
+        }
     }
 
     /// Begins nothing further on this connection. The peer does not process what is open.

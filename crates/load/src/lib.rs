@@ -13,6 +13,7 @@ mod driver;
 mod error;
 pub mod fault;
 mod frames;
+mod goal;
 mod http;
 mod http2;
 mod layers;
@@ -46,6 +47,7 @@ pub use assignment::{Assignment, LONGEST};
 pub use driver::{Ending, Moment, Watch};
 pub use error::LoadError;
 pub use fault::ErrorClass;
+pub use goal::Goal;
 pub use list::{List, ListBuilder, Message, Order, Script};
 pub use pacer::{ArrivalSchedule, Arrivals, Gaps, Pace, Pacer, Recording, Stop};
 pub use rendezvous::Rendezvous;
@@ -228,6 +230,10 @@ impl Job {
             ending,
             timeout: self.timeout,
             idle_timeout: self.idle_timeout,
+            goal: match &self.target.traffic {
+                Traffic::Http(http) => http.goal.clone(),
+                Traffic::Frames(_) => None,
+            },
             drain,
             rendezvous: self.rendezvous.clone(),
         }

@@ -98,6 +98,8 @@ macro_rules! rows {
             events: u64 [sum, Both], saved as events: u64, printed as events: u64;
             "Reads that brought these events."
             event_reads: u64 [sum, Both], saved as event_reads: u64, printed as event_reads: u64;
+            "Answers that ended in the window and met all limits of their times. None if there are no limits."
+            good: Option<u64> [sum, Both], saved as good: Option<u64>, printed as good: Option<u64>;
             "The tokens of the streams that ended rightly, as far as they say how many."
             tokens: u64 [sum, Both], saved as tokens: u64, printed as tokens: u64;
             "From the actual send to the checked answer."

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::Tally;
 use crate::assignment::LONGEST;
+use crate::{Goal, Tally};
 
 /// Objectives that must all hold. Its form in files is the text that the user wrote.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,6 +15,8 @@ use crate::assignment::LONGEST;
 pub struct Slo {
     text: String,
     objectives: Vec<Objective>,
+    /// The limits of single answers, if there are any.
+    goal: Option<Goal>,
 }
 
 // Both come from the text, whose numbers are never NaN.
@@ -106,8 +108,27 @@ impl Slo {
     /// # Errors
     /// The first that is no objective, and what to write.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let objectives = text.split(',').map(|part| objective(part.trim())).collect::<Result<_, _>>()?;
-        Ok(Self { text: text.to_owned(), objectives })
+        let (mut objectives, mut goal) = (Vec::new(), None::<Goal>);
+        for part in text.split(',').map(str::trim) {
+            let limit =
+                part.split_once('<').and_then(|(quantity, limit)| Goal::read(quantity.trim(), limit.trim()));
+            match limit {
+                Some(limit) => {
+                    let limit = limit?;
+                    goal = Some(match goal {
+                        Some(goal) => goal.and(limit)?,
+                        None => limit,
+                    });
+                }
+                None => objectives.push(objective(part)?),
+            }
+        }
+        Ok(Self { text: text.to_owned(), objectives, goal })
+    }
+
+    /// The limits of single answers, if there are any.
+    pub fn goal(&self) -> Option<&Goal> {
+        self.goal.as_ref()
     }
 
     /// The objectives, in the order in which they were written.

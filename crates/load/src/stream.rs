@@ -77,7 +77,8 @@ impl Rules {
     /// The rules among these checks, whose places begin with `first`.
     pub(crate) fn of(checks: &[Check], first: u32) -> Self {
         let mut rules = Self::default();
-        for (check, at) in checks.iter().zip(first..).filter(|(check, _)| check.subject() == Subject::Stream) {
+        for (check, at) in checks.iter().zip(first..).filter(|(check, _)| check.subject() == Subject::Stream)
+        {
             match check {
                 check if check.is_of_each_event() => rules.each.push((at, check.clone())),
                 check if check.demands_ids() => rules.ids = Some(at),
@@ -152,9 +153,9 @@ impl Stream {
         }
     }
 
-    /// A chunk of the framing has ended.
-    pub(crate) fn end_chunk(&mut self) {
-        if self.form == Form::Chunks {
+    /// Ends a piece if it is a chunk of the framing, and that has ended.
+    pub(crate) fn end_chunk_if(&mut self, ended: bool) {
+        if ended && self.form == Form::Chunks {
             self.end_begun();
         }
     }

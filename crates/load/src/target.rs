@@ -8,6 +8,7 @@ use reactor::Address;
 
 use crate::error::LoadError;
 use crate::fault::{Fault, Seen};
+use crate::goal::Goal;
 use crate::list::List;
 use crate::stream::Form;
 
@@ -72,6 +73,8 @@ pub struct Http {
     pub decode: bool,
     /// How the pieces of every answer are told apart; `None` if its type says whether it is a stream.
     pub stream: Option<Form>,
+    /// The limits of the times of good answers, if they are counted.
+    pub goal: Option<Arc<Goal>>,
     /// The most bytes of an answer's body, as it is sent and decoded. A longer one is a failure, so that an endless one ends.
     pub max_answer: u64,
 }
@@ -99,6 +102,7 @@ impl Http {
             tls: None,
             decode: false,
             stream: None,
+            goal: None,
             max_answer: Self::MAX_ANSWER,
         }
     }

@@ -4,6 +4,7 @@
 //! A doubt is computed from one [`Measurement`]: of a trial in the lab, or of `narrows load`. `findings` warns of
 //! problems that only several trials together can show, such as their spread.
 
+mod buffered;
 pub mod elsewhere;
 mod evidence;
 mod generator;
@@ -50,6 +51,8 @@ pub enum Doubt {
     NoContinue,
     /// The server refused sessions that were offered, or gave none, where connections were to be resumed.
     NotResumed,
+    /// Streams came in one read each: the system or a proxy held them back.
+    Buffered,
     /// The window was too short for the operations in it.
     TooShort,
     /// The halves of the window differ, or the standard deviation of its tenths exceeds their mean.
@@ -131,6 +134,7 @@ pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
         schedule::errors_on_schedule(m),
         no_continue(m),
         resuming::not_resumed(m, kind),
+        buffered::buffered(m),
         too_short(m, kind),
         steady.then(|| shape::unsteady(&m.tenths)).flatten(),
         steady.then(|| shape::rising(&m.tenths)).flatten(),

@@ -31,6 +31,27 @@ pub enum FigureChoice {
     P50,
     /// The 99th percentile of response times.
     P99,
+    /// The median time to the first byte of an answer that comes in parts (TTFB).
+    FirstByte,
+    /// The median time to the first event of a stream that is not empty; in OpenAI's interface to the first content or reasoning
+    /// (TTFT).
+    FirstEvent,
+    /// The 99th percentile of these times.
+    FirstEventP99,
+    /// The median gap between two reads with events of a stream, of all streams together (vLLM's ITL, AIPerf's ICL).
+    Gap,
+    /// The 99th percentile of these gaps.
+    GapP99,
+    /// The median of the longest gap of each stream.
+    LongestGap,
+    /// The median time of a whole answer.
+    Whole,
+    /// Events for each read that brings any: 1 if each event is sent by itself.
+    EventsPerRead,
+    /// Events of streams per second.
+    Events,
+    /// Answers per second that meet all limits of --slo, such as first-event<200ms,gap.p99<50ms,whole<5s.
+    Goodput,
     /// CPU time of the system for each request or frame.
     Cpu,
     /// System calls for each request or frame.
@@ -39,6 +60,10 @@ pub enum FigureChoice {
     Instructions,
     /// The largest proportional set size.
     Memory,
+    /// The time from the start of the program until it is ready.
+    Start,
+    /// The proportional set size when it is ready, before any load.
+    IdleMemory,
 }
 
 impl FigureChoice {
@@ -50,10 +75,22 @@ impl FigureChoice {
             Self::MaxRate => Figure::MaxRate,
             Self::P50 => Figure::P50Us,
             Self::P99 => Figure::P99Us,
+            Self::FirstByte => Figure::FirstByteUs,
+            Self::FirstEvent => Figure::FirstEventUs,
+            Self::FirstEventP99 => Figure::FirstEventP99Us,
+            Self::Gap => Figure::GapUs,
+            Self::GapP99 => Figure::GapP99Us,
+            Self::LongestGap => Figure::LongestGapUs,
+            Self::Whole => Figure::WholeUs,
+            Self::EventsPerRead => Figure::EventsPerRead,
+            Self::Events => Figure::EventsPerS,
+            Self::Goodput => Figure::GoodPerS,
             Self::Cpu => Figure::CpuPerUnit,
             Self::Calls => Figure::CallsPerUnit,
             Self::Instructions => Figure::InstructionsPerUnit,
             Self::Memory => Figure::MemoryBytes,
+            Self::Start => Figure::StartMs,
+            Self::IdleMemory => Figure::IdleMemoryBytes,
         }
     }
 
@@ -87,7 +124,9 @@ impl FigureChoice {
     /// Whether it is measured below saturation. At saturation a system may batch its work or queue it, and both change
     /// what one request costs.
     pub fn is_below_saturation(self) -> bool {
-        !matches!(self, Self::Rate | Self::MaxRate | Self::Memory)
+        let figure = self.figure(Workload::Requests);
+        let anywhere = figure.is_of_streams() || figure.is_before_load();
+        !anywhere && !matches!(self, Self::Rate | Self::MaxRate | Self::Memory)
     }
 
     /// What its figure is measured in, with the unit's names and their sizes in the unit of [`Quantity`]. None for counts.
@@ -95,8 +134,14 @@ impl FigureChoice {
         match self {
             Self::Rate | Self::MaxRate => Some(&RATE),
             Self::P50 | Self::P99 | Self::Cpu => Some(&TIME),
-            Self::Memory => Some(&MEMORY),
-            Self::Calls | Self::Instructions => None,
+            Self::Start => Some(&TIME),
+            Self::Memory | Self::IdleMemory => Some(&MEMORY),
+            Self::Events | Self::Goodput => Some(&RATE),
+            Self::FirstByte | Self::FirstEvent | Self::FirstEventP99 | Self::Gap | Self::GapP99 => {
+                Some(&TIME)
+            }
+            Self::LongestGap | Self::Whole => Some(&TIME),
+            Self::Calls | Self::Instructions | Self::EventsPerRead => None,
         }
     }
 

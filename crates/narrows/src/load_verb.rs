@@ -65,7 +65,9 @@ pub struct Args {
     #[arg(long, requires = "slo", conflicts_with = "number")]
     find_max_rate: bool,
     /// Objectives for the response time and the share of failures, such as `p99<20ms,errors<0.1%`. The exit code is 3 if
-    /// they do not hold. In an open loop they do not hold if more than 0.1 % of the arrivals could not be sent
+    /// they do not hold. In an open loop they do not hold if more than 0.1 % of the arrivals could not be sent. Limits of single
+    /// answers, such as `first-event<200ms,gap.p99<50ms,whole<5s`, are met by good ones, which are counted; others are first-byte and
+    /// longest-gap
     #[arg(long, value_name = "OBJECTIVES", value_parser = Slo::parse)]
     slo: Option<Slo>,
     /// Exit with code 0 even if more than 1 % of the requests failed, as long as one was verified
@@ -342,6 +344,12 @@ impl Args {
         if self.traffic.timeout.is_zero() || self.idle_timeout.is_some_and(|time| time.is_zero()) {
             return Some("a timeout of 0 lets every request fail: use a longer one".to_owned());
         }
+        if self.find_max_rate && self.slo.as_ref().is_some_and(|slo| slo.objectives().is_empty()) {
+            return Some(
+                "--find-max-rate needs an objective of all answers, such as --slo 'p99<20ms,errors<0.1%'"
+                    .to_owned(),
+            );
+        }
         if self.find_max_rate && self.traffic.rate.is_some_and(|(from, to)| from != to) {
             return Some("--find-max-rate starts at one rate: --rate must not be a ramp".to_owned());
         }
@@ -426,6 +434,7 @@ impl Args {
             expect: self.traffic.checks.expect(),
             decode: self.traffic.checks.compressed,
             stream: self.traffic.checks.stream.map(Into::into),
+            goal: self.slo.as_ref().and_then(Slo::goal).cloned().map(Arc::new),
             ..Http::get(url.authority(), url.path.as_str())
         })
     }

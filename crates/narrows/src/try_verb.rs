@@ -54,10 +54,11 @@ pub struct Args {
     #[arg(long = "names", value_name = "NAMES", value_delimiter = ',')]
     names: Vec<String>,
     /// What to compare, the deciding figure first. p50, p99, cpu, calls and instructions are measured at --rate, or else at
-    /// half of what the slowest arm reaches [default: rate; p50 with --rate; max-rate with --slo]
+    /// half of what the slowest arm reaches [default: rate; p50 with --rate; max-rate or goodput with --slo]
     #[arg(long = "figure", value_name = "FIGURES", value_delimiter = ',')]
     figures: Vec<FigureChoice>,
-    /// The objective of max-rate: it is the highest rate at which p99<20ms,errors<0.1% holds
+    /// The objective of max-rate: it is the highest rate at which p99<20ms,errors<0.1% holds. Or the limits of goodput:
+    /// first-event<200ms,gap.p99<50ms,whole<5s
     #[arg(long, value_name = "OBJECTIVES", value_parser = Slo::parse)]
     slo: Option<Slo>,
     /// The smallest difference worth having, as a share

@@ -62,10 +62,22 @@ fn figure(e: &FigureView<'_>, estimate: &Estimate) -> Option<(&'static str, Metr
         Figure::MsPerUpload => ("latency", 1e6),
         Figure::P50Us => ("latency", 1e3),
         Figure::P99Us => ("latency-p99", 1e3),
+        Figure::FirstByteUs => ("first-byte", 1e3),
+        Figure::FirstEventUs => ("first-event", 1e3),
+        Figure::FirstEventP99Us => ("first-event-p99", 1e3),
+        Figure::GapUs => ("gap", 1e3),
+        Figure::GapP99Us => ("gap-p99", 1e3),
+        Figure::LongestGapUs => ("longest-gap", 1e3),
+        Figure::WholeUs => ("whole", 1e3),
+        Figure::EventsPerRead => ("events-per-read", 1.0),
+        Figure::EventsPerS => ("events", 1.0),
+        Figure::GoodPerS => ("goodput", 1.0),
         Figure::CpuPerUnit => ("cpu-time", 1e9),
         Figure::CallsPerUnit => ("system-calls", 1.0),
         Figure::InstructionsPerUnit => ("instructions", 1.0),
         Figure::MemoryBytes => ("memory", 1.0),
+        Figure::StartMs => ("start", 1e6),
+        Figure::IdleMemoryBytes => ("idle-memory", 1.0),
     };
     // The ends of what is hardly measured say nothing: the tables do not show them either.
     let interval = estimate.interval.filter(|(low, high)| !is_hardly_measured(*low, *high));

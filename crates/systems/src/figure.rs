@@ -41,6 +41,26 @@ figures! {
     P50Us = "p50_us",
     /// The 99th percentile of response times, in microseconds, counted from when a request was due.
     P99Us = "p99_us",
+    /// The median time to the first byte of an answer that came in parts, in microseconds.
+    FirstByteUs = "first_byte_us",
+    /// The median time to the first event of a stream that is not empty, in microseconds.
+    FirstEventUs = "first_event_us",
+    /// The 99th percentile of these times, in microseconds.
+    FirstEventP99Us = "first_event_p99_us",
+    /// The median gap between two reads with events of a stream, in microseconds.
+    GapUs = "gap_us",
+    /// The 99th percentile of these gaps, in microseconds.
+    GapP99Us = "gap_p99_us",
+    /// The median of the longest gap of each stream, in microseconds.
+    LongestGapUs = "longest_gap_us",
+    /// The median time of a whole answer, in microseconds.
+    WholeUs = "whole_us",
+    /// Events of streams for each read that brought any.
+    EventsPerRead = "events_per_read",
+    /// Events of streams per second.
+    EventsPerS = "events_per_s",
+    /// Answers per second that meet all limits of their times.
+    GoodPerS = "good_per_s",
     /// CPU seconds of the system for each unit of the workload.
     CpuPerUnit = "cpu_per_unit",
     /// System calls for each unit of the workload.
@@ -49,12 +69,17 @@ figures! {
     InstructionsPerUnit = "instructions_per_unit",
     /// The largest proportional set size of the system, in bytes.
     MemoryBytes = "memory_bytes",
+    /// Milliseconds from the start of the system's program until it was ready.
+    StartMs = "start_ms",
+    /// The proportional set size of the system when it was ready and had no load yet, in bytes.
+    IdleMemoryBytes = "idle_memory_bytes",
 }
 
 impl Figure {
     /// Whether a larger number is better; false for times and costs.
     pub fn more_is_better(self) -> bool {
         matches!(self, Self::BytesPerS | Self::FramesPerS | Self::RequestsPerS | Self::MaxRate)
+            || matches!(self, Self::EventsPerS | Self::GoodPerS)
     }
 
     /// Which percentile (0..100) of response times it is, if it is one.
@@ -76,14 +101,32 @@ impl Figure {
         self == Self::MaxRate
     }
 
+    /// Whether it is about single answers as they arrive, most of all streams. Each trial has its own.
+    pub fn is_of_streams(self) -> bool {
+        self.is_time_of_answer() || matches!(self, Self::EventsPerRead | Self::EventsPerS | Self::GoodPerS)
+    }
+
+    /// Whether it is a time within an answer, in microseconds.
+    pub fn is_time_of_answer(self) -> bool {
+        matches!(self, Self::FirstByteUs | Self::FirstEventUs | Self::FirstEventP99Us | Self::GapUs)
+            || matches!(self, Self::GapP99Us | Self::LongestGapUs | Self::WholeUs)
+    }
+
     /// Whether the figure needs the kernel's counts of each trial.
     pub fn needs_counts(self) -> bool {
         matches!(self, Self::CallsPerUnit | Self::InstructionsPerUnit)
     }
 
+    /// Whether it says how the system was before it had any load.
+    pub fn is_before_load(self) -> bool {
+        matches!(self, Self::StartMs | Self::IdleMemoryBytes)
+    }
+
     /// Whether it says what the work costs the system, and not how fast the work is done.
     pub fn is_cost(self) -> bool {
         matches!(self, Self::CpuPerUnit | Self::CallsPerUnit | Self::InstructionsPerUnit | Self::MemoryBytes)
+            || self.is_before_load()
+            || self == Self::EventsPerRead
     }
 
     /// How many times better `a` is than `b`: above 1 if `a` is better, for both kinds of figures.

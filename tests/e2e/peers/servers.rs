@@ -225,7 +225,8 @@ const ENDS: &[Case] = &[
 ];
 
 /// The head of a stream of events in chunks.
-const EVENTS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+const EVENTS: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
 /// A part of an answer of OpenAI's interface, and the event that ends one.
 const DELTA: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
 const DONE: &str = "data: [DONE]\n\n";
@@ -254,7 +255,9 @@ const STREAMS: &[Case] = &[
     }),
     right("a stream of OpenAI's interface", |c| say(c, &stream(&format!("{DELTA}{DONE}")))),
     http("the same without its last event", "length", |c| say(c, &stream(DELTA))),
-    http("the same with its last event twice", "length", |c| say(c, &stream(&format!("{DELTA}{DONE}{DONE}")))),
+    http("the same with its last event twice", "length", |c| {
+        say(c, &stream(&format!("{DELTA}{DONE}{DONE}")))
+    }),
     http("an event after the last one", "length", |c| say(c, &stream(&format!("{DELTA}{DONE}{DELTA}")))),
     http("an event of an error in the middle", "wrong_content", |c| {
         say(c, &stream("data: x\n\nevent: error\ndata: no\n\ndata: x\n\n"));

@@ -51,13 +51,17 @@ impl Unit {
     /// Of a figure.
     pub fn of(figure: Figure) -> Self {
         match figure {
-            Figure::MsPerUpload => Self::Milliseconds,
+            Figure::MsPerUpload | Figure::StartMs => Self::Milliseconds,
             Figure::BytesPerS => Self::BytesPerSecond,
             Figure::FramesPerS | Figure::RequestsPerS | Figure::MaxRate => Self::PerSecond,
             Figure::P50Us | Figure::P99Us => Self::Microseconds,
+            Figure::FirstByteUs | Figure::FirstEventUs | Figure::FirstEventP99Us => Self::Microseconds,
+            Figure::GapUs | Figure::GapP99Us | Figure::LongestGapUs | Figure::WholeUs => Self::Microseconds,
+            Figure::EventsPerS | Figure::GoodPerS => Self::PerSecond,
+            Figure::EventsPerRead => Self::Count,
             Figure::CpuPerUnit => Self::SecondsPerOperation,
             Figure::CallsPerUnit | Figure::InstructionsPerUnit => Self::Count,
-            Figure::MemoryBytes => Self::Bytes,
+            Figure::MemoryBytes | Figure::IdleMemoryBytes => Self::Bytes,
         }
     }
 
@@ -239,10 +243,22 @@ pub(super) fn figure_column(planned: &View<'_>) -> Column {
         Figure::MaxRate => "max req/s".to_owned(),
         Figure::P50Us => "p50".to_owned(),
         Figure::P99Us => "p99".to_owned(),
+        Figure::FirstByteUs => "first byte".to_owned(),
+        Figure::FirstEventUs => "first event".to_owned(),
+        Figure::FirstEventP99Us => "first p99".to_owned(),
+        Figure::GapUs => "gap".to_owned(),
+        Figure::GapP99Us => "gap p99".to_owned(),
+        Figure::LongestGapUs => "longest gap".to_owned(),
+        Figure::WholeUs => "whole".to_owned(),
+        Figure::EventsPerRead => "events/read".to_owned(),
+        Figure::EventsPerS => "events/s".to_owned(),
+        Figure::GoodPerS => "good/s".to_owned(),
         Figure::CpuPerUnit => format!("CPU/{unit}"),
         Figure::CallsPerUnit => format!("calls/{unit}"),
         Figure::InstructionsPerUnit => format!("instr/{unit}"),
         Figure::MemoryBytes => "memory".to_owned(),
+        Figure::StartMs => "start".to_owned(),
+        Figure::IdleMemoryBytes => "idle memory".to_owned(),
     };
     column(name, Unit::of(planned.figure))
 }

@@ -231,7 +231,7 @@ pub(super) fn listed(orders: &Orders) -> Result<Option<&Arc<Script>>, TrialError
 
 /// What all requests that the orders ask for have in common.
 pub(super) fn in_common(orders: &Orders, keep_alive: bool) -> Http {
-    let Ask { method, path, body, expect_continue, compressed, stream, .. } = &orders.ask;
+    let Ask { method, path, body, expect_continue, compressed, stream, goal, .. } = &orders.ask;
     let http = Http {
         method: method.clone(),
         headers: orders.ask.sent_headers(),
@@ -241,6 +241,7 @@ pub(super) fn in_common(orders: &Orders, keep_alive: bool) -> Http {
         expect: orders.ask.right(),
         decode: *compressed,
         stream: *stream,
+        goal: goal.clone().map(Arc::new),
         ..to(orders, path)
     };
     Http { max_answer: http.usual_limit(), ..http }

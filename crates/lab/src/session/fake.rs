@@ -225,7 +225,7 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
     // The number of operations is whole, and the length of the window makes the rate exact.
     let (count, elapsed_s, us) = match kind {
         Figure::MsPerUpload => ((window * 1e3 / figure).round().max(1.0), window, figure * 1e3),
-        Figure::P50Us | Figure::P99Us => (ENOUGH, window, figure),
+        Figure::P50Us | Figure::P99Us | Figure::WholeUs => (ENOUGH, window, figure),
         _ => {
             let count = (figure * window).round().max(1.0);
             (count, count / figure, 1e6 / figure)

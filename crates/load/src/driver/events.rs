@@ -78,7 +78,8 @@ impl<P: Protocol> Driver<'_, P> {
             let Some(end) = self.outcomes.ends.get(at) else { break };
             let lane = &mut self.lanes[index];
             let Some(exchange) = lane.exchanges.take(end.id) else { continue };
-            let in_parts = lane.exchanges.has_parts();
+            // Nearly always this is false: answers have one part, and no limits of their times.
+            let in_parts = lane.exchanges.has_parts() || self.share.goal.is_some();
             lane.answered = true;
             ended += 1;
             match end.result {
@@ -118,7 +119,9 @@ impl<P: Protocol> Driver<'_, P> {
     /// Records the times of the parts of a right answer, if it came in parts.
     #[cold]
     fn came_in_parts(&mut self, (index, id): (usize, u64), exchange: &Exchange<P::Request>, ended: Time) {
-        let Some(parts) = self.lanes[index].exchanges.forget(id) else { return };
+        let parts = self.lanes[index].exchanges.forget(id);
+        self.look_whether_good(parts.as_ref(), exchange, ended);
+        let Some(parts) = parts else { return };
         match (&parts.course, parts.first) {
             (Some(course), _) => self.stream_succeeded(course, exchange.intended, ended),
             (None, Some(first)) if self.times_count(exchange.intended) => {

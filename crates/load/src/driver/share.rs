@@ -1,12 +1,13 @@
 //! One thread's share of a job.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reactor::Time;
 
 use super::Ending;
-use crate::Rendezvous;
 use crate::pacer::{ArrivalSchedule, Arrivals, Pacer, Stop};
+use crate::{Goal, Rendezvous};
 
 /// The part of a job that one thread does.
 pub(crate) struct Share {
@@ -25,6 +26,8 @@ pub(crate) struct Share {
     pub ending: Ending,
     pub timeout: Duration,
     pub idle_timeout: Option<Duration>,
+    /// The limits of the times of good answers.
+    pub goal: Option<Arc<Goal>>,
     pub drain: Duration,
     /// When the window opens, if other generators wait for it too.
     pub rendezvous: Option<Rendezvous>,

@@ -2,7 +2,9 @@
 
 use reactor::Time;
 
+use super::exchanges::{Exchange, Parts};
 use super::{Driver, Ending};
+use crate::goal::{GAPS, Seen};
 use crate::protocol::Protocol;
 use crate::stream::Brought;
 
@@ -19,6 +21,8 @@ pub(super) struct Course {
     longest: u64,
     /// The tokens, where the stream says how many they were.
     tokens: Option<u32>,
+    /// How many gaps were not below each limit of gaps.
+    over: [u32; GAPS],
     /// Something in it was wrong. What follows does not count.
     is_broken: bool,
 }
@@ -62,6 +66,9 @@ impl<P: Protocol> Driver<'_, P> {
         }
         let gap = course.take(brought, arrived);
         let first_byte = parts.first.filter(|_| begins);
+        if let (Some(gap), Some(goal)) = (gap, &self.share.goal) {
+            goal.count_gap(gap, &mut course.over);
+        }
         if self.window && brought.pieces > 0 {
             self.tally.events += u64::from(brought.pieces);
             self.tally.event_reads += 1;
@@ -95,6 +102,31 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
+    /// Counts an answer that ended rightly in the window, if it meets the limits of good ones.
+    pub(super) fn look_whether_good(
+        &mut self,
+        parts: Option<&Parts>,
+        exchange: &Exchange<P::Request>,
+        ended: Time,
+    ) {
+        let (Some(goal), Some(good)) =
+            (self.share.goal.as_ref().filter(|_| self.window), &mut self.tally.good)
+        else {
+            return;
+        };
+        let since = |time: Time| time.nanos_since(exchange.intended);
+        let course = parts.and_then(|parts| parts.course.as_ref());
+        let seen = Seen {
+            first_byte: parts.and_then(|parts| parts.first).map(since),
+            first_event: course.and_then(|course| course.first).map(since),
+            longest_gap: course.map(|course| course.longest),
+            gaps: course.map_or(0, |course| course.gaps),
+            over: course.map_or([0; GAPS], |course| course.over),
+            whole: since(ended),
+        };
+        *good += u64::from(goal.is_met(&seen));
+    }
+
     /// Counts a stream that ended rightly.
     pub(super) fn stream_succeeded(&mut self, course: &Course, intended: Time, ended: Time) {
         let tokens = u64::from(course.tokens.unwrap_or(0));
@@ -115,7 +147,12 @@ impl<P: Protocol> Driver<'_, P> {
 
     /// Open loop: records the age of an exchange that is not answered, if its first event has not come. One without an answer
     /// may be a stream if others are.
-    pub(super) fn stream_unanswered(&mut self, index: usize, id: Option<u64>, (intended, sent): (Time, Time)) {
+    pub(super) fn stream_unanswered(
+        &mut self,
+        index: usize,
+        id: Option<u64>,
+        (intended, sent): (Time, Time),
+    ) {
         let (response, service) = (&mut self.tally.first_event, &mut self.tally.first_event_service);
         if let (Some(response), Some(service)) = (response, service)
             && self.opened.is_some_and(|opened| intended >= opened)

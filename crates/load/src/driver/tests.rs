@@ -166,6 +166,7 @@ fn drive_as(address: SocketAddr, change: impl FnOnce(&mut Share)) -> Tally {
         ending: Ending::Finish,
         timeout: Duration::from_secs(10),
         idle_timeout: None,
+        goal: None,
         rendezvous: None,
         drain: Duration::ZERO,
     };

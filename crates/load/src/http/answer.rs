@@ -7,8 +7,8 @@ use wire::http::{BodyLength, ResponseHead};
 
 use super::inspect::{Inspector, Kept, Message};
 use crate::fault::{ErrorClass, Fault, Seen};
-use crate::tally::Decoded;
 use crate::stream::{Form, Rules, Stream, no_stream};
+use crate::tally::Decoded;
 use crate::target::{Expect, Http};
 
 /// An answer's body of at least this length is worth larger buffers.
@@ -110,6 +110,19 @@ impl Judge {
         }
     }
 
+    /// Looks at the head of an answer whose body is still to come. Returns the stream that it begins, if it is one.
+    ///
+    /// # Errors
+    /// The body would be too long.
+    pub(super) fn begin(
+        &mut self,
+        head: &ResponseHead<'_>,
+        kept: &mut Option<Box<Kept>>,
+    ) -> Result<Option<Box<Stream>>, Fault> {
+        self.admit(head, kept)?;
+        Ok(self.stream(Head::http1(head.status, head.bytes)))
+    }
+
     /// The stream that begins with this head, if it is one. Once an answer was none, those that arrive whole are not looked at.
     #[inline(never)]
     pub(super) fn stream(&mut self, head: Head<'_>) -> Option<Box<Stream>> {
@@ -141,31 +154,41 @@ impl Judge {
         }
     }
 
-    /// Adds the whole body to an answer.
+    /// Adds the whole body to an answer with this head. Returns the stream that it is, if it is one.
     ///
     /// # Errors
-    /// The body is too long.
+    /// The body or an event of it is too long.
     #[inline]
-    pub(super) fn whole(&self, answer: &mut ReceivedAnswer, body: &[u8]) -> Result<(), Fault> {
-        self.add(answer, body, &mut None)
+    pub(super) fn whole(
+        &mut self,
+        answer: &mut ReceivedAnswer,
+        head: &ResponseHead<'_>,
+        body: &[u8],
+    ) -> Result<Option<Box<Stream>>, Fault> {
+        let mut stream = self.stream(Head::http1(head.status, head.bytes));
+        self.add(answer, body, &mut None, &mut stream).map(|()| stream)
     }
 
-    /// Adds bytes to an answer's body.
+    /// Adds bytes to an answer's body, and to its stream.
     ///
     /// # Errors
-    /// The body is too long.
+    /// The body or an event of it is too long.
     #[inline]
     pub(crate) fn add(
         &self,
         answer: &mut ReceivedAnswer,
         data: &[u8],
         kept: &mut Option<Box<Kept>>,
+        stream: &mut Option<Box<Stream>>,
     ) -> Result<(), Fault> {
         if self.reads {
             self.read(answer, data, kept);
         }
         answer.length += data.len() as u64;
-        if answer.length > self.max_answer { Err(self.too_long()) } else { Ok(()) }
+        if answer.length > self.max_answer {
+            return Err(self.too_long());
+        }
+        stream.as_mut().map_or(Ok(()), |stream| stream.push(data))
     }
 
     #[inline(never)]

@@ -211,7 +211,7 @@ impl<S: Source> Requests<S> {
             return Ok(());
         }
         let judge = self.source.judge(&mut self.judge, stream.request);
-        if let Err(fault) = judge.add(&mut stream.answer, data, &mut stream.kept) {
+        if let Err(fault) = judge.add(&mut stream.answer, data, &mut stream.kept, &mut None) {
             fail(state, place, fault, Some(Code::CANCEL), outcomes);
         } else if end_stream {
             self.finish(state, place, outcomes);

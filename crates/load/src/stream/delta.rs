@@ -31,7 +31,8 @@ pub(crate) fn brings(data: &[u8]) -> Brings {
         let content = !data.is_empty();
         return Brings { content, output: content, ..Brings::default() };
     }
-    let full = |key: &[u8]| value(data, key).is_some_and(|rest| matches!(rest, [b'"', next, ..] if *next != b'"'));
+    let full =
+        |key: &[u8]| value(data, key).is_some_and(|rest| matches!(rest, [b'"', next, ..] if *next != b'"'));
     let calls = || value(data, b"tool_calls").is_some_and(|rest| rest.starts_with(b"["));
     let output = full(b"content") || full(b"text") || calls();
     let content = output || full(b"reasoning_content") || full(b"reasoning");
@@ -50,7 +51,9 @@ fn value<'a>(data: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     let mut rest = data;
     while let Some(quote) = rest.iter().position(|byte| *byte == b'"') {
         rest = rest.get(quote.saturating_add(1)..)?;
-        if let Some(value) = rest.strip_prefix(key).and_then(|rest| rest.strip_prefix(b"\"")).and_then(after_colon) {
+        if let Some(value) =
+            rest.strip_prefix(key).and_then(|rest| rest.strip_prefix(b"\"")).and_then(after_colon)
+        {
             return Some(value);
         }
     }

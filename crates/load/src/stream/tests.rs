@@ -8,7 +8,7 @@ fn read<'a>(form: Form, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<u32>
         if let Err(fault) = stream.push(piece) {
             return (brought, Err(fault), stream);
         }
-        stream.end_chunk();
+        stream.end_chunk_if(true);
         brought.push(stream.brought().pieces);
     }
     let end = stream.end();
@@ -58,7 +58,8 @@ fn events_are_counted_when_they_are_whole_however_they_are_cut() {
     }
     let (brought, end, _) = read(Form::Events, text.chunks(1));
     assert_eq!((brought.iter().sum::<u32>(), end), (3, Ok(())));
-    let (brought, _, _) = read(Form::Events, [&b"data: a\n\ndata: b\n\n"[..], b": still here\n\n", b"data: c\n\n"]);
+    let (brought, _, _) =
+        read(Form::Events, [&b"data: a\n\ndata: b\n\n"[..], b": still here\n\n", b"data: c\n\n"]);
     assert_eq!(brought, [2, 0, 1, 0]);
 }
 
@@ -89,7 +90,8 @@ fn content_reasoning_and_tokens_of_a_chat_are_found_once_each() {
 #[test]
 fn a_stream_that_did_not_end_as_it_must_says_why() {
     let chat_done = format!("{CHAT}data: [DONE]\n\n");
-    let table: Vec<(Form, String, Option<(ErrorClass, &str)>)> = vec![
+    type Wrong = Option<(ErrorClass, &'static str)>;
+    let table: Vec<(Form, String, Wrong)> = vec![
         (Form::Events, chat_done.clone(), None),
         (Form::Events, format!("{CHAT}data: [DONE]"), None),
         (Form::Events, CHAT.to_owned(), Some((ErrorClass::Length, "without [DONE]"))),
@@ -154,7 +156,9 @@ fn checks_of_events_hold_for_each_for_the_last_and_for_their_number() {
         let checks = [Check::parse(check).expect(check)];
         judge_whole(None, head, text, &checks).map_err(|fault| fault.to_string())
     };
-    for right in ["events=3", "events>2", "last-event=[DONE]", "last-event~=DONE", "event.json.a>0", "event~=a|DONE"] {
+    for right in
+        ["events=3", "events>2", "last-event=[DONE]", "last-event~=DONE", "event.json.a>0", "event~=a|DONE"]
+    {
         assert_eq!(judge(right), Ok(Some(3)), "{right}");
     }
     for (wrong, why) in [
@@ -168,13 +172,18 @@ fn checks_of_events_hold_for_each_for_the_last_and_for_their_number() {
         assert_eq!(judge(wrong), Err(why.to_owned()), "{wrong}");
     }
     let plain = Head::http1(200, b"HTTP/1.1 200 OK\r\n\r\n");
-    assert!(judge_whole(None, plain, text, &[Check::of_events(3)]).is_err_and(|fault| fault.seen == Seen::NoStream));
+    assert!(
+        judge_whole(None, plain, text, &[Check::of_events(3)])
+            .is_err_and(|fault| fault.seen == Seen::NoStream)
+    );
     assert_eq!(judge_whole(None, plain, text, &[]), Ok(None));
 }
 
 #[test]
 fn ids_count_if_each_is_one_more() {
-    for (ids, right) in [(&["7", "8", "9"][..], true), (&["1", "3"], false), (&["a"], false), (&["2", "1"], false)] {
+    for (ids, right) in
+        [(&["7", "8", "9"][..], true), (&["1", "3"], false), (&["a"], false), (&["2", "1"], false)]
+    {
         let text: String = ids.iter().map(|id| format!("id: {id}\ndata: x\n\n")).collect();
         let checks = [Check::parse("event.id counts").expect("a check")];
         let judged = judge_whole(Some(Form::Events), Head::default(), text.as_bytes(), &checks);

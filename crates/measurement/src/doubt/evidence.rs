@@ -87,6 +87,19 @@ pub enum Evidence {
         /// The operations of each of its connections, as a share of the mean.
         share: f64,
     },
+    /// Every stream came in one read.
+    OneRead {
+        /// The events of all streams.
+        events: u64,
+        /// The reads that brought them.
+        reads: u64,
+        /// The streams.
+        streams: u64,
+        /// The mean time to the first event, microseconds.
+        first_us: f64,
+        /// The mean time of a whole answer, microseconds.
+        whole_us: f64,
+    },
     /// Arrivals of an open loop were not sent when they were due.
     Behind {
         /// All arrivals.
@@ -258,6 +271,7 @@ impl Evidence {
             Self::FailuresEvery { .. } => Doubt::ErrorsOnSchedule,
             Self::NoContinue { .. } => Doubt::NoContinue,
             Self::SessionsRefused { .. } | Self::NoSessions { .. } => Doubt::NotResumed,
+            Self::OneRead { .. } => Doubt::Buffered,
             Self::NothingEnded { .. } | Self::FewEnded { .. } | Self::FewLatencies { .. } => Doubt::TooShort,
             Self::Scatter { .. } | Self::Halves { .. } => Doubt::UnsteadyWindow,
             Self::SlowBeginning { .. } => Doubt::WarmUpUnfinished,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use load::rows::Form;
 use load::target::Traffic;
-use load::{Arrivals, Decoded, Ending, Job, Multiplexed, Tally, Times};
+use load::{Arrivals, Decoded, Ending, Goal, Job, Multiplexed, Tally, Times};
 use measurement::Measurement;
 use measurement::doubt::{Doubt, Evidence, TrialKind, doubts};
 use reactor::Address;
@@ -167,6 +167,14 @@ pub struct Driven<'a> {
 }
 
 impl Driven<'_> {
+    /// The limits of good answers.
+    fn goal(&self) -> Option<&Goal> {
+        match &self.job.target.traffic {
+            Traffic::Http(http) => http.goal.as_deref(),
+            Traffic::Frames(_) => None,
+        }
+    }
+
     /// The bodies, if compressed answers were decoded.
     fn decoded(&self) -> Option<Decoded> {
         match &self.job.target.traffic {
@@ -273,13 +281,7 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
     );
     let open = job.arrivals.are_open();
     if unit == "requests" {
-        let names = tally.times().filter(|(_, loops, _)| loops.has(open));
-        let named: Vec<_> =
-            names.map(|(name, _, times)| (name.trim_end_matches("_us").replace('_', " "), times)).collect();
-        let width = named.iter().map(|(name, _)| name.len()).fold(WIDTH, usize::max);
-        for (name, times) in named {
-            latency(&mut out, (&name, width), times);
-        }
+        times(&mut out, tally, open);
         missing_percentile(&mut out, tally.response.len());
     }
     if open {
@@ -293,6 +295,7 @@ pub fn text(driven: &Driven<'_>, target: &str) -> String {
         );
     }
     streams(&mut out, tally, seconds);
+    goodput(&mut out, driven);
     handshakes(&mut out, tally);
     multiplexed(&mut out, tally);
     if let Some(decoded) = driven.decoded() {
@@ -347,6 +350,27 @@ fn missing_percentile(out: &mut String, answers: u64) {
     }
 }
 
+/// Prints all times.
+fn times(out: &mut String, tally: &Tally, open: bool) {
+    let of_loop = tally.times().filter(|(_, loops, _)| loops.has(open));
+    let named = of_loop.map(|(name, _, times)| (name.trim_end_matches("_us").replace('_', " "), times));
+    let named: Vec<(String, &Times)> = named.collect();
+    let width = named.iter().map(|(name, _)| name.len()).fold(WIDTH, usize::max);
+    for (name, times) in named {
+        latency(out, (&name, width), times);
+    }
+}
+
+/// Prints how many answers met the limits of good ones.
+fn goodput(out: &mut String, driven: &Driven<'_>) {
+    let tally = driven.tally;
+    let (Some(good), Some(goal)) = (tally.good, driven.goal()) else { return };
+    let ended = tally.successes + tally.failures() + tally.dropped;
+    let share = number::percent(good as f64 / ended.max(1) as f64);
+    let rate = number::per_second(good as f64 / tally.elapsed.as_secs_f64().max(f64::MIN_POSITIVE));
+    let _ = writeln!(out, "  goodput {rate}: {good} of {ended} ({share}) met {goal}");
+}
+
 /// Prints how many answers were streams, and how their events came.
 fn streams(out: &mut String, tally: &Tally, seconds: f64) {
     if tally.streams + tally.cut_streams + tally.events == 0 {
@@ -365,7 +389,11 @@ fn streams(out: &mut String, tally: &Tally, seconds: f64) {
         0 => String::new(),
         tokens => format!(", {} tokens", tokens),
     };
-    let _ = writeln!(out, "  streams: {} whole{cut}; {} events ({rate}){reads}{tokens}", tally.streams, tally.events);
+    let _ = writeln!(
+        out,
+        "  streams: {} whole{cut}; {} events ({rate}){reads}{tokens}",
+        tally.streams, tally.events
+    );
 }
 
 /// Prints the handshakes by kind, and how long connections took to open.

@@ -10,6 +10,7 @@ use lab::experiment::{Experiment, Figure, Figures, Form, Subject};
 use lab::observation::Timing;
 use lab::plan::{self, Plan};
 use lab::session::Pace;
+use load::Slo;
 use systems::{Catalog, Manifest, Value, Workload};
 
 use super::Args;
@@ -37,7 +38,7 @@ impl Args {
     /// Whether the first look finds out how fast each point is, because the timing of the trials or their rate depends on it.
     pub(super) fn needs_paces(&self, workload: Workload) -> bool {
         let open = self.figures().iter().any(|choice| choice.is_below_saturation());
-        let rate = open && self.slo.is_none() && self.command.traffic().rate.is_none();
+        let rate = open && self.objective().is_none() && self.command.traffic().rate.is_none();
         let timing = self.duration.is_none() || (self.warmup.is_none() && !self.cold);
         workload == Workload::Requests && (rate || timing)
     }
@@ -55,16 +56,22 @@ impl Args {
     /// The timing that suits points of these speeds, if so many trials make a round.
     fn timing_for(&self, paces: &[Pace], round: usize) -> Timing {
         let chosen = Chosen { warmup: self.warmup.is_some() || self.cold, window: self.duration.is_some() };
-        let closed = self.command.traffic().rate.is_none() && self.slo.is_none();
+        let closed = self.command.traffic().rate.is_none() && self.objective().is_none();
         let rounds = self.rounds.map_or(FEWEST_ROUNDS, f64::from);
         let all_s = self.budget.map_or(BUDGET_S, |budget| budget.as_secs_f64());
         pace::suited(self.timing(), chosen, paces, closed, all_s / (rounds * round.max(1) as f64))
     }
 
+    /// The objective of max-rate. Limits of single answers are none.
+    fn objective(&self) -> Option<&Slo> {
+        self.slo.as_ref().filter(|slo| !slo.objectives().is_empty())
+    }
+
     /// The figures to measure.
     pub(super) fn figures(&self) -> Vec<FigureChoice> {
-        match (&self.slo, &self.figures[..]) {
+        match (self.objective(), &self.figures[..]) {
             (Some(_), []) => vec![FigureChoice::MaxRate],
+            (None, []) if self.slo.is_some() => vec![FigureChoice::Goodput],
             // The rate that is offered would be the same for all arms.
             (None, []) if self.command.traffic().rate.is_some() => vec![FigureChoice::P50],
             (None, []) => vec![FigureChoice::Rate],
@@ -74,10 +81,28 @@ impl Args {
 
     /// Checks the figures and what they need.
     fn check_figures(&self, workload: Workload) -> Result<(), Usage> {
-        let asked = FigureChoice::asked(&self.figures, self.slo.as_ref()).map_err(Usage)?;
+        let asked = FigureChoice::asked(&self.figures, self.objective()).map_err(Usage)?;
         let wrong = |why: &str| Err(Usage(why.to_owned()));
+        let has_goal = self.slo.as_ref().is_some_and(|slo| slo.goal().is_some());
+        if has_goal && self.objective().is_some() {
+            return wrong(
+                "--slo has limits of single answers, which are for goodput, and objectives of all answers, which are for \
+                 max-rate: leave one kind out",
+            );
+        }
+        if asked.contains(&FigureChoice::Goodput) && !has_goal {
+            return wrong(
+                "--figure goodput needs its limits, such as --slo 'first-event<200ms,gap.p99<50ms,whole<5s'",
+            );
+        }
+        let of_requests = |figure: Figure| figure.is_of_streams() || figure.is_before_load();
+        if asked.iter().any(|choice| of_requests(choice.figure(Workload::Requests)))
+            && workload != Workload::Requests
+        {
+            return wrong("figures of streams and of the start are about requests, not about frames");
+        }
         match asked.contains(&FigureChoice::MaxRate) {
-            false if self.slo.is_some() => {
+            false if self.objective().is_some() => {
                 wrong("--slo is the objective of max-rate: add max-rate to --figure, or leave --slo out")
             }
             false if asked.contains(&FigureChoice::Rate) && self.command.traffic().rate.is_some() => {
@@ -107,7 +132,7 @@ impl Args {
         let round = plan.trials.iter().filter(|trial| trial.round == 0).count();
         let timing = self.timing_for(&learnt.paces, round);
         plan.retime(timing).map_err(Usage)?;
-        if let Some(rate) = rate.filter(|_| self.slo.is_none()) {
+        if let Some(rate) = rate.filter(|_| self.objective().is_none()) {
             self.check_answers(arms.workload, rate, Duration::from_secs_f64(timing.measure_s))?;
         }
         plan.starts = learnt.starts;
@@ -185,7 +210,7 @@ impl Args {
     ) -> anyhow::Result<Plan> {
         let asked = self.figures();
         let first = asked.first().copied();
-        let open = self.slo.is_none() && asked.iter().any(|choice| choice.is_below_saturation());
+        let open = self.objective().is_none() && asked.iter().any(|choice| choice.is_below_saturation());
         let workload = arms.workload;
         let own_rate = self.command.traffic().rate.map(|(from, _)| from);
         let groups = match rate.filter(|_| open && own_rate.is_none()) {
@@ -193,7 +218,9 @@ impl Args {
             None => vec![(CLOSED, asked, own_rate)],
             Some(rate) => {
                 // Memory is measured where other costs are.
-                let below = |choice: &FigureChoice| *choice != FigureChoice::Rate;
+                let below = |choice: &FigureChoice| {
+                    *choice != FigureChoice::Rate && !choice.figure(workload).is_of_streams()
+                };
                 let (below, at) = asked.into_iter().partition::<Vec<FigureChoice>, _>(below);
                 // The deciding figure comes first.
                 let first_is_below = first.is_some_and(|choice| below.contains(&choice));
@@ -205,7 +232,10 @@ impl Args {
         for (name, figures, rate) in groups.into_iter().filter(|(_, figures, _)| !figures.is_empty()) {
             let mut figures: Vec<Figure> =
                 figures.into_iter().map(|choice| choice.figure(workload)).collect();
-            if rate.is_none() && self.slo.is_none() && figures.iter().any(|figure| figure.needs_rate()) {
+            if rate.is_none()
+                && self.objective().is_none()
+                && figures.iter().any(|figure| figure.needs_rate())
+            {
                 // This plan only says which points there are.
                 figures = vec![Figure::RequestsPerS];
             }
@@ -291,7 +321,7 @@ impl Args {
             workload,
             figures: Figures { first: *first, others: others.to_vec() },
             asks: None,
-            objective: self.slo.clone(),
+            objective: self.objective().cloned(),
             published: Vec::new(),
             threshold: self.threshold,
         };
@@ -304,8 +334,9 @@ impl Args {
         let blocks = self.by_scheme(arms, of_build, axes)?;
         let mut experiment = Experiment::new(subject, &systems, self.rounds.unwrap_or(3), timing, &blocks)?;
         experiment.base = systems.first().map(|name| (*name).to_owned());
-        experiment.duet = self.is_duet(workload)?;
-        experiment.ask = ask;
+        experiment.duet = self.duet;
+        let goal = self.slo.as_ref().and_then(Slo::goal).cloned();
+        experiment.ask = ask.map(|ask| Ask { goal, ..ask });
         Ok(experiment)
     }
 }

@@ -84,6 +84,14 @@ impl Args {
     fn figures(&self, target: &Target) -> anyhow::Result<Vec<Figure>> {
         let workload = target.workload;
         let climbs = workload.about().figures.contains(&Figure::MaxRate);
+        if self.limits.slo.as_ref().is_some_and(|slo| slo.goal().is_some())
+            || self.figures.contains(&FigureChoice::Goodput)
+        {
+            bail!(Usage(
+                "goodput and its limits of single answers are for `narrows load` and `narrows try`"
+                    .to_owned()
+            ));
+        }
         let slo = self.limits.slo.as_ref().filter(|_| climbs);
         let asked = FigureChoice::asked(&self.figures, slo).map_err(Usage)?;
         let figures: Vec<Figure> = match asked.is_empty() {

@@ -36,6 +36,7 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::NoContinue { count, of, waited_s } => no_continue(count, of, waited_s),
         Evidence::SessionsRefused { refused, of } => sessions_refused(refused, of),
         Evidence::NoSessions { without, of } => no_sessions(without, of),
+        Evidence::OneRead { streams, first_us, whole_us, .. } => one_read(streams, first_us, whole_us),
         Evidence::NothingEnded { attempts, window_s } => {
             format!("none of {} ended in {}", several(attempts, "operation"), seconds(window_s))
         }
@@ -70,6 +71,13 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
 
 fn no_continue(count: u64, of: u64, waited_s: f64) -> String {
     format!("{count} of {} got no 100 Continue within {waited_s} s", several(of, "upload"))
+}
+
+fn one_read(streams: u64, first_us: f64, whole_us: f64) -> String {
+    let (streams, first, whole) = (several(streams, "stream"), micros(first_us), micros(whole_us));
+    format!(
+        "buffered: all events of each of {streams} came in one read, {first} after the request, of {whole}"
+    )
 }
 
 fn sessions_refused(refused: u64, of: u64) -> String {
@@ -221,6 +229,9 @@ pub(super) fn remedy(doubt: Doubt, asked: Asked) -> &'static str {
         }
         Doubt::NotResumed => {
             "let the server give tickets and accept them in all of its workers, or read these as full handshakes"
+        }
+        Doubt::Buffered => {
+            "send each event by itself (flush it), and let proxies pass on what they have (nginx: proxy_buffering off)"
         }
         Doubt::TooShort => asked.either(
             "a longer window (-d), or less work per operation",

@@ -103,10 +103,30 @@ fn means(e: &FigureView<'_>) -> String {
         Figure::BytesPerS => "of verified payload bytes a second",
         Figure::FramesPerS => "of frames a second, verified by the receiver's count",
         Figure::RequestsPerS => "of verified answers a second",
+        Figure::FirstByteUs => {
+            "of each trial's median time to the first byte of an answer that came in parts"
+        }
+        Figure::FirstEventUs => {
+            "of each trial's median time to the first event of a stream that is not empty"
+        }
+        Figure::FirstEventP99Us => {
+            "of each trial's 99th percentile of the time to the first event of a stream"
+        }
+        Figure::GapUs => "of each trial's median gap between two reads with events of a stream",
+        Figure::GapP99Us => {
+            "of each trial's 99th percentile of the gaps between two reads with events of a stream"
+        }
+        Figure::LongestGapUs => "of each trial's median of the longest gap of each stream",
+        Figure::WholeUs => "of each trial's median time of a whole answer",
+        Figure::EventsPerRead => "of the events of streams for each read that brought any",
+        Figure::EventsPerS => "of the events of streams a second",
+        Figure::GoodPerS => "of the answers a second that met all limits of their times",
         Figure::CpuPerUnit => "of the system's CPU time for each unit of work",
         Figure::CallsPerUnit => "of the system's calls of the kernel for each unit of work",
         Figure::InstructionsPerUnit => "of the system's instructions for each unit of work",
         Figure::MemoryBytes => "of the largest proportional set size in each trial",
+        Figure::StartMs => "of the time from the start of the program until it was ready",
+        Figure::IdleMemoryBytes => "of the proportional set size when it was ready, before any load",
         Figure::P50Us => return percentiles(e, "median"),
         Figure::P99Us => return percentiles(e, "99th percentile"),
     };

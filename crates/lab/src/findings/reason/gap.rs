@@ -45,8 +45,10 @@ impl<'a> Gap<'a> {
                 Some(e.figure? / 1e3 * bytes_of_unit(e) / bytes)
             }),
             Figure::P50Us | Figure::P99Us => (1.0, |e| Some(e.figure? / 1e6)),
+            figure if figure.is_time_of_answer() => (1.0, |e| Some(e.figure? / 1e6)),
+            Figure::EventsPerS | Figure::GoodPerS => (connections, |e| Some(1.0 / e.figure?)),
             Figure::CpuPerUnit => (connections, |e| e.cpu_s_per_unit),
-            Figure::CallsPerUnit | Figure::InstructionsPerUnit | Figure::MemoryBytes => return None,
+            _ => return None,
         };
         let times = if times < 1.0 { times.recip() } else { times };
         let time_s = [time_s(faster)?, time_s(slower)?];
