@@ -46,7 +46,9 @@ impl Page {
     /// All pages that people write.
     fn all() -> Vec<Self> {
         let mut names: Vec<PathBuf> =
-            ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "llms.txt", "fuzz/README.md"].map(PathBuf::from).to_vec();
+            ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "llms.txt", "fuzz/README.md"]
+                .map(PathBuf::from)
+                .to_vec();
         let mut folders = vec![PathBuf::from("docs")];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(checkout().join(&folder)).expect("a folder") {

@@ -36,7 +36,9 @@ use crate::traffic::TrafficArgs;
 /// Why no duet of this work can be had on these machines, in words that follow `--duet`. None if one can.
 pub fn prevents_duets(workload: Workload, fleet: &FleetArgs) -> Option<&'static str> {
     if workload != Workload::Requests {
-        return Some("needs requests: a window of other work ends with its last operation, so two windows are not one");
+        return Some(
+            "needs requests: a window of other work ends with its last operation, so two windows are not one",
+        );
     }
     fleet.any().then_some("needs generator and servers on this machine: leave out --sut and --gen")
 }

@@ -320,6 +320,18 @@ impl Args {
         FrameStream { size: self.traffic.frame_size.unwrap_or(1000), prefix, count: self.number }
     }
 
+    /// Why the highest rate cannot be searched as it is asked for.
+    fn wrong_search(&self) -> Option<&'static str> {
+        let is_ramp = self.traffic.rate.is_some_and(|(from, to)| from != to);
+        if !self.find_max_rate {
+            None
+        } else if self.slo.as_ref().is_some_and(|slo| slo.objectives().is_empty()) {
+            Some("--find-max-rate needs an objective of all answers, such as --slo 'p99<20ms,errors<0.1%'")
+        } else {
+            is_ramp.then_some("--find-max-rate starts at one rate: --rate must not be a ramp")
+        }
+    }
+
     /// The first option that contradicts another or does not apply to the scheme.
     fn contradiction(&self, url: &Url) -> Option<String> {
         let scheme = url.scheme.as_str();
@@ -344,14 +356,8 @@ impl Args {
         if self.traffic.timeout.is_zero() || self.idle_timeout.is_some_and(|time| time.is_zero()) {
             return Some("a timeout of 0 lets every request fail: use a longer one".to_owned());
         }
-        if self.find_max_rate && self.slo.as_ref().is_some_and(|slo| slo.objectives().is_empty()) {
-            return Some(
-                "--find-max-rate needs an objective of all answers, such as --slo 'p99<20ms,errors<0.1%'"
-                    .to_owned(),
-            );
-        }
-        if self.find_max_rate && self.traffic.rate.is_some_and(|(from, to)| from != to) {
-            return Some("--find-max-rate starts at one rate: --rate must not be a ramp".to_owned());
+        if let Some(why) = self.wrong_search() {
+            return Some(why.to_owned());
         }
         if let Some(core) = missing {
             return Some(format!("--cores: this process may not run on core {core}, only on {available:?}"));

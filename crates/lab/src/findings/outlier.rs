@@ -59,7 +59,11 @@ fn scenario_outliers(
 }
 
 /// The trial of a scenario in a block.
-fn trial_of<'a>(scenario: &Scenario, block: u32, observations: &[&'a Observation]) -> Option<&'a Observation> {
+fn trial_of<'a>(
+    scenario: &Scenario,
+    block: u32,
+    observations: &[&'a Observation],
+) -> Option<&'a Observation> {
     let is = |o: &&&Observation| o.trial.scenario == *scenario && o.trial.block() == block && !o.trial.twin;
     observations.iter().find(is).copied()
 }

@@ -123,9 +123,15 @@ impl Judge {
         Ok(self.stream(Head::http1(head.status, head.bytes)))
     }
 
+    /// Whether an answer with a body of this length may be a stream: until one was none, and where nothing says how long it is.
+    #[inline]
+    pub(crate) fn may_stream(&self, length: Option<u64>, ended: bool) -> bool {
+        self.closely || (length.is_none() && !ended)
+    }
+
     /// The stream that begins with this head, if it is one. Once an answer was none, those that arrive whole are not looked at.
     #[inline(never)]
-    pub(super) fn stream(&mut self, head: Head<'_>) -> Option<Box<Stream>> {
+    pub(crate) fn stream(&mut self, head: Head<'_>) -> Option<Box<Stream>> {
         if !self.expect.status.contains(head.status) {
             return None;
         }
@@ -138,7 +144,7 @@ impl Judge {
     ///
     /// # Errors
     /// What is wrong. The status says more than what is missing in the stream, and the stream more than what is in the body.
-    pub(super) fn with_stream(
+    pub(crate) fn with_stream(
         &self,
         answer: Result<u64, Fault>,
         stream: Option<&mut Stream>,

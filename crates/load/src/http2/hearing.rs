@@ -1,5 +1,6 @@
 //! What the frames of the peer mean for the exchanges of a connection.
 
+use answers::Head;
 use wire::h2::{
     Broken, Code, Event, Malformed, Settings, put_go_away, put_ping, put_settings_ack, put_window_update,
 };
@@ -55,9 +56,10 @@ impl<S: Source> Requests<S> {
         }
         for index in 0..state.touched.len() {
             if let Some(place) = state.touched.get(index).and_then(|id| state.find(*id))
-                && let Some(stream) = state.streams.get(place)
+                && let Some(stream) = state.streams.get_mut(place)
             {
-                outcomes.marks.push((u64::from(stream.number), Mark::Answering));
+                let events = stream.events.as_mut().map(|events| Mark::Streaming(events.brought()));
+                outcomes.marks.push((u64::from(stream.number), events.unwrap_or(Mark::Answering)));
             }
         }
         state.touched.clear();
@@ -159,7 +161,11 @@ impl<S: Source> Requests<S> {
         stream.answer = ReceivedAnswer::begin(&seen, stream.sending.id.as_ref());
         state.bulk |= stream.answer.bulk;
         let judge = self.source.judge(&mut self.judge, stream.request);
-        if let Err(fault) = judge.admit(&seen, &mut stream.kept) {
+        let admitted = judge.admit(&seen, &mut stream.kept);
+        if judge.may_stream(head.length, end_stream) {
+            stream.events = judge.stream(Head::http1(status, bytes));
+        }
+        if let Err(fault) = admitted {
             fail(state, place, fault, Some(Code::CANCEL), outcomes);
         } else if end_stream {
             self.finish(state, place, outcomes);
@@ -211,7 +217,7 @@ impl<S: Source> Requests<S> {
             return Ok(());
         }
         let judge = self.source.judge(&mut self.judge, stream.request);
-        if let Err(fault) = judge.add(&mut stream.answer, data, &mut stream.kept, &mut None) {
+        if let Err(fault) = judge.add(&mut stream.answer, data, &mut stream.kept, &mut stream.events) {
             fail(state, place, fault, Some(Code::CANCEL), outcomes);
         } else if end_stream {
             self.finish(state, place, outcomes);
@@ -229,7 +235,11 @@ impl<S: Source> Requests<S> {
         }
         let Some(mut stream) = state.remove(place) else { return };
         let judge = self.source.judge(&mut self.judge, stream.request);
-        let mut result = judge.verdict(&stream.answer, Kept::message(stream.kept.as_deref()));
+        let verdict = judge.verdict(&stream.answer, Kept::message(stream.kept.as_deref()));
+        let mut result = judge.with_stream(verdict, stream.events.as_deref_mut());
+        if let Some(events) = &mut stream.events {
+            outcomes.marks.push((u64::from(stream.number), Mark::Streaming(events.brought())));
+        }
         if stream.sending.is_left() {
             state.reset(stream.id(), Code::CANCEL);
             if result.is_ok() {

@@ -13,6 +13,7 @@ use crate::fault::Seen;
 use crate::http::answer::ReceivedAnswer;
 use crate::http::inspect::Kept;
 use crate::protocol::Standing;
+use crate::stream::Stream as Events;
 
 /// How many streams are remembered that we have ended: what the peer has sent before it heard of it may still arrive.
 const FORGOTTEN: usize = 1024;
@@ -79,6 +80,8 @@ pub(crate) struct Stream<R> {
     pub sending: Sending,
     pub answer: ReceivedAnswer,
     pub kept: Option<Box<Kept>>,
+    /// What of the answer is read event by event, if it is a streamed one.
+    pub events: Option<Box<Events>>,
     /// Whether the final head has come.
     pub head: bool,
     /// Whether the answer has no body, whatever its content-length says.
@@ -156,6 +159,7 @@ impl<R: Copy> State<R> {
             sending: Sending::new(),
             answer: ReceivedAnswer::default(),
             kept: None,
+            events: None,
             head: false,
             bodiless: false,
             length: None,
