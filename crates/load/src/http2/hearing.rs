@@ -229,28 +229,29 @@ impl<S: Source> Requests<S> {
 
     /// Judges a complete answer.
     fn finish(&mut self, state: &mut State<S::Request>, place: usize, outcomes: &mut Outcomes) {
-        let Some(stream) = state.streams.get(place) else { return };
+        let Some(stream) = state.streams.get_mut(place) else { return };
         if !stream.bodiless && stream.length.is_some_and(|length| length != stream.received) {
             return spoil(state, place, Malformed("a body is shorter than its content-length"), outcomes);
         }
-        let Some(mut stream) = state.remove(place) else { return };
         let judge = self.source.judge(&mut self.judge, stream.request);
         let verdict = judge.verdict(&stream.answer, Kept::message(stream.kept.as_deref()));
         let mut result = judge.with_stream(verdict, stream.events.as_deref_mut());
         if let Some(events) = &mut stream.events {
             outcomes.marks.push((u64::from(stream.number), Mark::Streaming(events.brought())));
         }
-        if stream.sending.is_left() {
-            state.reset(stream.id(), Code::CANCEL);
+        let (number, id, sent, early) =
+            (stream.number, stream.id(), stream.sending.length, stream.sending.is_left());
+        state.drop(place);
+        if early {
+            state.reset(id, Code::CANCEL);
             if result.is_ok() {
                 // The bytes that were not sent would count as work that was done.
                 result = Err(Fault::new(ErrorClass::Protocol, Seen::Early));
             }
         }
-        let sent = std::mem::take(&mut stream.sending.length);
         let payload = |length| if sent > 0 { sent } else { length };
         let success = |length| Success { units: 1, payload: payload(length) };
-        outcomes.end(u64::from(stream.number), result.map(success));
+        outcomes.end(u64::from(number), result.map(success));
         if !self.keep_alive {
             state.capacity = 0;
         }

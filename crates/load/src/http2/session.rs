@@ -210,6 +210,18 @@ impl<R: Copy> State<R> {
         self.forgotten.contains(&id)
     }
 
+    /// Forgets an exchange that has ended; nearly always it is the oldest.
+    #[inline]
+    pub(super) fn drop(&mut self, place: usize) {
+        if place > 0 || self.unsent == self.streams.len() {
+            self.remove(place);
+            return;
+        }
+        self.uploads -= usize::from(self.streams.front().is_some_and(|stream| stream.sending.is_left()));
+        self.streams.pop_front();
+        self.turn = self.turn.saturating_sub(1);
+    }
+
     /// Takes an exchange that has ended.
     #[inline]
     pub(super) fn remove(&mut self, place: usize) -> Option<Stream<R>> {

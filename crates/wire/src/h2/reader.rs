@@ -164,6 +164,39 @@ impl Reader {
     /// What breaks the connection. Every later call returns the same error.
     #[inline]
     pub fn push<'a>(&'a mut self, input: &'a [u8]) -> Result<Step<'a>, Broken> {
+        if let Some(step) = self.usual(input) {
+            return Ok(step);
+        }
+        self.push_slowly(input)
+    }
+
+    /// The common case: a frame of a message that arrived in one piece, without padding. `None` means nothing and changes
+    /// nothing.
+    #[inline]
+    fn usual<'a>(&self, input: &'a [u8]) -> Option<Step<'a>> {
+        let between = matches!(self.state, State::Head) && self.gathered.is_empty();
+        if !between || self.pending.is_some() || self.broken.is_some() {
+            return None;
+        }
+        let (head, rest) = input.split_first_chunk::<HEAD>()?;
+        let head = FrameHead::read(*head);
+        if head.length > FRAME || head.stream == 0 || head.flags.has(Flags::PADDED) {
+            return None;
+        }
+        let payload = rest.get(..head.length)?;
+        let (stream, end_stream) = (head.stream, head.flags.has(Flags::END_STREAM));
+        let event = match head.kind? {
+            Kind::Data => Event::Data { stream, data: payload, counted: head.length as u32, end_stream },
+            Kind::Headers if head.flags.has(Flags::END_HEADERS) && !head.flags.has(Flags::PRIORITY) => {
+                Event::Headers { stream, block: payload, end_stream }
+            }
+            _ => return None,
+        };
+        Some(Step { consumed: HEAD.saturating_add(head.length), event })
+    }
+
+    #[inline(never)]
+    fn push_slowly<'a>(&'a mut self, input: &'a [u8]) -> Result<Step<'a>, Broken> {
         if let Some(broken) = self.broken {
             return Err(broken);
         }
