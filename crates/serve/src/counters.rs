@@ -54,17 +54,16 @@ impl Counters {
         let open = self.open.fetch_add(1, Relaxed) + 1;
         self.peak.fetch_max(open, Relaxed) < open
     }
-
-    /// The sockets that there are now. A connection of which one side has ended still takes one.
-    pub(crate) fn sockets(&self) -> u64 {
-        self.sockets.load(Relaxed)
+    /// Counts a socket that is taken, unless so many are. Several threads may ask at once.
+    pub(crate) fn seated(&self, most: u64) -> bool {
+        let room = self.sockets.fetch_add(1, Relaxed) < most;
+        if !room {
+            self.left();
+        }
+        room
     }
 
-    /// Counts a socket that was taken, or given back.
-    pub(crate) fn seated(&self) {
-        self.sockets.fetch_add(1, Relaxed);
-    }
-
+    /// Counts a socket that is given back.
     pub(crate) fn left(&self) {
         self.sockets.fetch_sub(1, Relaxed);
     }

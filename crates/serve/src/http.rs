@@ -29,6 +29,8 @@ pub(crate) struct Rules {
     pub room: usize,
     /// What connections of HTTP/2 do.
     pub http2: Http2,
+    /// The longest `/wait`.
+    pub patience: Duration,
 }
 
 /// What the server must do for a connection after bytes arrived.
@@ -189,6 +191,9 @@ impl Dialogue {
         self.told = request.connection == Connection::Close;
         self.last = spent || self.told;
         let wait = request.route.wait();
+        if wait > rules.patience {
+            return self.refuse(400, now);
+        }
         request.route.limit(rules.room.saturating_sub(self.waiting));
         match request.route.script() {
             None => self.queue(now + wait, request.encode(connection)),

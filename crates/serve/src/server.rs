@@ -81,7 +81,8 @@ pub(crate) fn serve(
         .map(|(listener, speaks)| Ok((reactor.io().listen(listener)?, speaks)))
         .collect::<io::Result<Vec<_>>>()?;
     let Config { max_keepalive, farewell, limits, http2, .. } = *config;
-    let rules = Rules { max_keepalive, farewell, body: limits.body, room: HELD, http2 };
+    let (body, patience) = (limits.body, limits.patience);
+    let rules = Rules { max_keepalive, farewell, body, room: HELD, http2, patience };
     let (seats, timers, recent_peaks) = (Vec::new(), Timers::default(), RecentPeaks::default());
     let tls = config.tls.as_deref();
     let (held, next_look) = (0, Instant::now() + limits.patience);
@@ -171,10 +172,9 @@ impl Worker<'_> {
             // The system has no random numbers.
             Some(Err(_)) => return io.close(conn),
         };
-        if self.counts.sockets() >= self.limits.connections {
+        if !self.counts.seated(self.limits.connections) {
             return io.close(conn);
         }
-        self.counts.seated();
         if self.counts.opened() {
             self.recent_peaks.note(now);
         }

@@ -366,11 +366,11 @@ fn connections_that_never_speak_have_a_limit() {
 #[test]
 fn connections_whose_client_has_ended_its_side_count_until_they_are_closed() {
     for io in backends() {
-        let server = Served::start(&["--max-connections", "20", "--threads", "2", "--reactor", io]);
+        let server = Served::start(&["--max-connections", "20", "--threads", "1", "--reactor", io]);
         let address = server.http.split_once("://").expect("a URL").1.to_owned();
         let waiting = || {
             let mut client = Client::new(&address);
-            client.say("GET /wait/600000 HTTP/1.1\r\nHost: x\r\n\r\n").finish();
+            client.say("GET /wait/300000 HTTP/1.1\r\nHost: x\r\n\r\n").finish();
             client
         };
         let all: Vec<Client> = (0..20).map(|_| waiting()).collect();

@@ -2,8 +2,14 @@ use std::time::Duration;
 
 use super::*;
 
-const LOOSE: Rules =
-    Rules { max_keepalive: None, farewell: CloseStyle::Announced, body: 10, room: 1000, http2: Http2::USUAL };
+const LOOSE: Rules = Rules {
+    max_keepalive: None,
+    farewell: CloseStyle::Announced,
+    body: 10,
+    room: 1000,
+    http2: Http2::USUAL,
+    patience: Duration::from_secs(3600),
+};
 
 fn talk(said: &[u8], rules: Rules, wait: Duration) -> (String, Dialogue, Counters) {
     let (mut dialogue, counts, now) = (Dialogue::default(), Counters::default(), Instant::now());
@@ -34,6 +40,16 @@ fn each_endpoint_answers_as_documented() {
         let (answer, _, _) = talk(said, LOOSE, Duration::ZERO);
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
         assert!(answer.ends_with(&format!("\r\n\r\n{body}")), "{answer}");
+    }
+}
+
+#[test]
+fn a_wait_that_is_longer_than_the_patience_is_refused() {
+    let rules = Rules { patience: Duration::from_millis(1500), ..LOOSE };
+    for (wait, status) in [(1500, "200 OK"), (1501, "400 Bad Request")] {
+        let said = format!("GET /wait/{wait} HTTP/1.1\r\nHost: x\r\n\r\n");
+        let (answer, _, _) = talk(said.as_bytes(), rules, Duration::from_millis(wait));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
     }
 }
 
