@@ -26,7 +26,7 @@ pub(crate) struct Epoll {
     /// Completions that needed no waiting.
     ready: VecDeque<(Conn, Ready)>,
     /// Listeners that are paused because no file was free, and when they resume.
-    stalled: Vec<(Instant, Conn, RawFd)>,
+    stalled: Vec<(Instant, Conn)>,
 }
 
 impl Epoll {
@@ -147,21 +147,24 @@ impl Epoll {
 
     /// Resumes listeners whose pause is over.
     #[cold]
-    fn resume(&mut self) {
+    fn resume(&mut self, slots: &mut Slots) {
         let now = Instant::now();
-        for (until, conn, fd) in std::mem::take(&mut self.stalled) {
-            if until <= now {
-                // Fails if the listener has been closed; then there is nothing to resume.
-                let _ = self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, conn);
-            } else {
-                self.stalled.push((until, conn, fd));
+        for (until, conn) in std::mem::take(&mut self.stalled) {
+            if until > now {
+                self.stalled.push((until, conn));
+                continue;
+            }
+            // A listener that has been closed has no slot any more. Another file may have its number.
+            let Some(fd) = slots.fd(conn) else { continue };
+            if self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, conn).is_err() {
+                self.stalled.push((now + STALL, conn));
             }
         }
     }
 
-    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+    pub(crate) fn wait(&mut self, slots: &mut Slots, timeout: Duration) -> io::Result<()> {
         if !self.stalled.is_empty() {
-            self.resume();
+            self.resume(slots);
         }
         let timeout = if self.ready.is_empty() { timeout } else { Duration::ZERO };
         self.events.clear();
@@ -249,7 +252,7 @@ impl Epoll {
                     Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
                         // Level-triggered readiness would spin until a file is free.
                         let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, listener);
-                        self.stalled.push((Instant::now() + STALL, listener, fd));
+                        self.stalled.push((Instant::now() + STALL, listener));
                         return;
                     }
                     _ => return,

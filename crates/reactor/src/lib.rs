@@ -323,7 +323,7 @@ impl Io {
     fn wait(&mut self, timeout: Duration) -> io::Result<()> {
         match &mut self.kernel {
             Kernel::Uring(uring) => uring.wait(&mut self.slots, timeout),
-            Kernel::Epoll(epoll) => epoll.wait(timeout),
+            Kernel::Epoll(epoll) => epoll.wait(&mut self.slots, timeout),
         }
     }
 

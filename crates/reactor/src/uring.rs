@@ -7,13 +7,14 @@ mod buffers;
 mod op;
 mod stamps;
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::ptr;
 use std::time::{Duration, Instant};
 
 use io_uring::squeue::Flags;
-use io_uring::types::{DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, DestinationSlot, Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 
 use crate::slots::{Conn, Slot, Slots};
@@ -28,6 +29,9 @@ const BULK: (u32, u16) = (64 * 1024, 16);
 const SUBMISSIONS: u32 = 4096;
 /// Room for completions of more than 10,000 connections in one turn. The kernel keeps any further ones aside.
 const COMPLETIONS: u32 = 32 * 1024;
+
+/// How long the kernel may take to end cancelled operations. It takes microseconds.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Entries in the ring's own file table, 8 bytes each. The limit of open files may allow fewer.
 const FILES: u32 = 64 * 1024;
@@ -48,6 +52,10 @@ pub(crate) struct Uring {
     stamps: Option<Stamps>,
     /// Pending operations whose completions carry no time and must be handled promptly.
     prompt: u32,
+    /// All pending operations.
+    pending: u32,
+    /// Operations that the kernel has not taken because its queue is full. Those that come later go behind them.
+    late: VecDeque<squeue::Entry>,
 }
 
 /// Builds an operation on a connection's socket, which is either in the process's file table or in the ring's.
@@ -95,20 +103,64 @@ impl Uring {
             files,
             stamps: config.stamps.then(Stamps::default),
             prompt: 0,
+            pending: 0,
+            late: VecDeque::new(),
         })
     }
 
     #[inline]
     fn push(&mut self, entry: &squeue::Entry) {
-        loop {
-            // SAFETY: every pointer in an entry is valid until its completion. Addresses and kept bytes live as long as the
-            // reactor, other payloads stay in their slot, and receive buffers belong to `self`.
-            if unsafe { self.ring.submission().push(entry) }.is_ok() {
-                return;
-            }
-            // The queue is full: submit it without waiting. EBUSY and EINTR are transient.
-            let _ = self.ring.submit();
+        if !self.late.is_empty() || !self.queue(entry) {
+            self.push_late(entry);
         }
+    }
+
+    /// Queues an operation. Returns whether there is room.
+    #[inline]
+    fn queue(&mut self, entry: &squeue::Entry) -> bool {
+        // SAFETY: every pointer in an entry is valid until its completion. Addresses and kept bytes live as long as the reactor, other
+        // payloads stay in their slot, and receive buffers belong to `self`.
+        unsafe { self.ring.submission().push(entry) }.is_ok()
+    }
+
+    /// Queues an operation behind those for which there was no room. If the kernel takes none now (EBUSY until completions are
+    /// taken), they wait for the next turn, which says what is wrong if it fails for good.
+    #[cold]
+    fn push_late(&mut self, entry: &squeue::Entry) {
+        self.late.push_back(entry.clone());
+        self.flush();
+    }
+
+    /// Submits what is queued, without waiting. Returns whether the kernel has taken all of it.
+    fn flush(&mut self) -> bool {
+        loop {
+            let before = self.ring.submission().len() + self.late.len();
+            let taken = before == 0 || self.ring.submit().is_ok();
+            while let Some(entry) = self.late.front().cloned()
+                && self.queue(&entry)
+            {
+                self.late.pop_front();
+            }
+            let left = self.ring.submission().len() + self.late.len();
+            if left == 0 {
+                return true;
+            }
+            if !taken || left >= before {
+                return false;
+            }
+        }
+    }
+
+    /// Whether two operations can be queued without a submission between them, which would cut their link.
+    fn has_room_for_link(&mut self) -> bool {
+        let mut has_room = || {
+            let queue = self.ring.submission();
+            queue.capacity() - queue.len() >= 2
+        };
+        if has_room() && self.late.is_empty() {
+            return true;
+        }
+        self.flush()
     }
 
     /// Submits an operation. The slot is not reused before it completes.
@@ -116,6 +168,7 @@ impl Uring {
         if let Some(slot) = slots.any(conn) {
             slot.pending += 1;
             self.prompt += u32::from(op != Op::StampedReceive);
+            self.pending += 1;
             self.push(&entry.user_data(user_data(op, conn)));
         }
     }
@@ -137,14 +190,7 @@ impl Uring {
         let slot = DestinationSlot::try_from_slot_target(conn.index).ok().filter(|_| conn.index < self.files);
         match (carries, slot) {
             // Few kernels have a ring that binds.
-            (Carries::OneExchange, Some(slot)) if source.is_none() => {
-                // A link must not be cut by a submission between its two entries.
-                let queue = self.ring.submission();
-                let room = queue.capacity() - queue.len();
-                drop(queue);
-                if room < 2 {
-                    let _ = self.ring.submit();
-                }
+            (Carries::OneExchange, Some(slot)) if source.is_none() && self.has_room_for_link() => {
                 // No TCP_NODELAY: everything goes out in one send, so Nagle's algorithm holds nothing back.
                 let socket =
                     opcode::Socket::new(address.family(), libc::SOCK_STREAM, 0).file_index(Some(slot));
@@ -156,8 +202,9 @@ impl Uring {
                 if self.stamps.is_some() {
                     socket::stamp_arrivals(fd.as_raw_fd());
                 }
-                // The table is updated at once, but the close of the slot's previous socket may still be queued.
-                let vacant = conn.generation == 0 || self.ring.submit().is_ok();
+                // The table is updated at once, but the close of the slot's previous socket may still be queued. It would close this
+                // one.
+                let vacant = conn.generation == 0 || self.flush();
                 let registered = in_table.is_some()
                     && carries != Carries::Addresses
                     && vacant
@@ -289,7 +336,7 @@ impl Uring {
     pub(crate) fn may_sleep(&mut self) -> bool {
         let may = self.stamps.is_some() && self.prompt == 0;
         if may && !self.ring.submission().is_empty() {
-            let _ = self.ring.submit();
+            self.flush();
         }
         may
     }
@@ -310,6 +357,9 @@ impl Uring {
     pub(crate) fn wait(&mut self, slots: &mut Slots, timeout: Duration) -> io::Result<()> {
         if !self.stalled.is_empty() {
             self.resume(slots);
+        }
+        if !self.late.is_empty() {
+            self.flush();
         }
         let timespec = Timespec::from(timeout);
         let args = SubmitArgs::new().timespec(&timespec);
@@ -383,6 +433,7 @@ impl Uring {
             slot.reading &= !matches!(op, Op::Receive | Op::StampedReceive);
             slot.listening &= op != Op::Accept;
             self.prompt -= u32::from(op != Op::StampedReceive);
+            self.pending -= 1;
         }
         if slot.closing {
             if let (Op::Accept, Ok(fd)) = (op, u32::try_from(entry.result())) {
@@ -487,12 +538,36 @@ impl Uring {
 }
 
 impl Drop for Uring {
-    /// Submits queued closes, and closes accepted connections that were never reported.
+    /// Submits queued closes, cancels what is pending and waits until the kernel has done with it, and closes accepted connections
+    /// that were never reported.
     fn drop(&mut self) {
-        let _ = self.ring.submit();
-        for entry in self.ring.completion() {
-            if let (Op::Accept, Ok(fd)) = (op_of(entry.user_data()), u32::try_from(entry.result())) {
-                drop(owned(fd));
+        let cancel = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
+        self.push(&cancel.flags(Flags::SKIP_SUCCESS).user_data(user_data(Op::Silent, Conn::from_bits(0))));
+        self.flush();
+        let deadline = Instant::now() + FAREWELL;
+        let timespec = Timespec::from(FAREWELL / 10);
+        let args = SubmitArgs::new().timespec(&timespec);
+        loop {
+            for entry in self.ring.completion() {
+                let op = op_of(entry.user_data());
+                let silent = matches!(op, Op::Silent | Op::SilentSend | Op::Socket);
+                self.pending =
+                    self.pending.saturating_sub(u32::from(!silent && !cqueue::more(entry.flags())));
+                if let (Op::Accept, Ok(fd)) = (op, u32::try_from(entry.result())) {
+                    drop(owned(fd));
+                }
+            }
+            if self.pending == 0 || Instant::now() >= deadline {
+                return;
+            }
+            // The timeout and EINTR are no failures. After any other there is nothing more to wait for.
+            if let Err(error) = self.ring.submitter().submit_with_args(1, &args)
+                && !matches!(
+                    error.raw_os_error(),
+                    Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN)
+                )
+            {
+                return;
             }
         }
     }

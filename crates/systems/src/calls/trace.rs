@@ -63,7 +63,12 @@ impl Trace {
         let thread = self.thread.take()?;
         self.ended.store(true, Ordering::Release);
         // The thread waits for stops that may never come. A single signal could arrive just before it waits.
+        let deadline = deadline_in(LONGEST);
         while !thread.is_finished() {
+            if Instant::now() >= deadline {
+                // It hangs in the kernel. Its tracees are let go when it ends, which nobody waits for.
+                return None;
+            }
             sys::interrupt_call(&thread);
             thread::sleep(Duration::from_millis(1));
         }
@@ -79,6 +84,9 @@ impl Drop for Trace {
 
 /// How long tracees may take to stop, so that they can be let go. One that takes longer hangs in the kernel.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long the thread may take to let its tracees go.
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// Why a tracee stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
