@@ -18,12 +18,13 @@ fuzz_target!(|input: &[u8]| {
             let _ = assignment.job();
         }
         if let Ok(tally) = serde_json::from_value::<Tally>(what.clone())
-            && tally.check().is_ok()
+            && (tally.check(true).is_ok() || tally.check(false).is_ok())
         {
             // Several generators may say the same.
             let mut sum = Tally::default();
             (0..3).for_each(|_| sum.merge(&tally));
             let _ = Measurement::from_tally(&sum).check();
+            let _ = doubts(&Measurement::from_tally(&tally), &TrialKind::default());
         }
         if let Ok(measured) = serde_json::from_value::<Measurement>(what)
             && measured.check().is_ok()

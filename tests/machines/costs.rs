@@ -108,12 +108,16 @@ fn merging() -> (usize, f64) {
     for name in ["service", "response", "behind"] {
         one[name] = json!({"answered": buckets, "unanswered": null});
     }
+    for name in ["attempts", "successes"] {
+        (one[name], one["total"][name]) = (json!(7000), json!(7000));
+    }
+    one["elapsed"] = json!({"secs": 1, "nanos": 0});
     let sent = one.to_string();
     let (began, mut sum) = (Instant::now(), Tally::default());
     for _ in 0..1000 {
         let said: Value = serde_json::from_str(&sent).expect("a value");
         let tally: Tally = serde_json::from_value(said).expect("a tally");
-        tally.check().expect("a possible one");
+        tally.check(true).expect("a possible one");
         sum.merge(&tally);
     }
     let took = began.elapsed().as_secs_f64();

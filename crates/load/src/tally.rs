@@ -35,16 +35,16 @@ macro_rules! tally {
                 $(merge::$merge(&mut self.$name, &other.$name);)*
             }
 
-            /// Whether a generator can have counted this: no count is so large that a thousand of them cannot be added, and shares
-            /// and times are numbers that a drive can have.
+            /// Whether a generator can have counted this in an open loop or a closed one: no count is so large that a thousand of
+            /// them cannot be added, shares and times are numbers that a drive can have, and the values agree with each other.
             ///
             /// # Errors
             /// The name of a value that makes no sense.
-            pub fn check(&self) -> Result<(), &'static str> {
+            pub fn check(&self, open: bool) -> Result<(), &'static str> {
                 $(if !self.$name.fits() {
                     return Err(stringify!($name));
                 })*
-                Ok(())
+                self.agrees(open)
             }
 
             /// The times that are printed, in order, with the name of their field and the loops that have them.

@@ -7,6 +7,32 @@ pub const LONGEST: usize = 64 << 20;
 /// Memory is taken in such steps as bytes arrive, whatever the length announces.
 const STEP: usize = 64 << 10;
 
+/// The most values of a message. Each takes some 100 bytes while it is read, however few its text has. The largest tally has half
+/// as many.
+pub(crate) const MOST_VALUES: usize = 1 << 21;
+
+/// At most how many values a text of JSON has: each is the first, or follows a comma, a colon or an opening bracket.
+pub(crate) fn values(json: &[u8]) -> usize {
+    let (mut quoted, mut escaped) = (false, false);
+    let begins = |byte: &&u8| match byte {
+        _ if escaped => {
+            escaped = false;
+            false
+        }
+        b'\\' if quoted => {
+            escaped = true;
+            false
+        }
+        b'"' => {
+            quoted = !quoted;
+            false
+        }
+        b',' | b':' | b'[' | b'{' => !quoted,
+        _ => false,
+    };
+    json.iter().filter(begins).count().saturating_add(1)
+}
+
 /// Why no frame could be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {

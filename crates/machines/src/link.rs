@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::clock::Round;
-use crate::frame::{self, FrameError, LONGEST};
+use crate::frame::{self, FrameError, LONGEST, MOST_VALUES};
 use crate::message::{Hello, Message};
 
 /// The time between two beats.
@@ -82,6 +82,9 @@ impl Speaker {
         let frame = Message::Says { what }.bytes();
         if frame.len() > LONGEST {
             return Err(Lost::Broken(format!("a message has {} bytes, and may have {LONGEST}", frame.len())));
+        }
+        if let Some(why) = too_many_values(&frame) {
+            return Err(why);
         }
         self.write(Outgoing::Frame(frame))
     }
@@ -293,6 +296,9 @@ fn hear<R: Read>(input: &mut BufReader<R>, clock: Clock) -> Result<Heeded, Lost>
         Err(why) => return Err(Lost::Broken(why.to_string())),
     };
     let now = clock();
+    if let Some(why) = too_many_values(&frame) {
+        return Err(why);
+    }
     Ok(match Message::parse(&frame).ok_or_else(|| foreign(&frame))? {
         Message::Beat => Heeded::Beat,
         Message::Ping { sent_ns } => {
@@ -304,6 +310,13 @@ fn hear<R: Read>(input: &mut BufReader<R>, clock: Clock) -> Result<Heeded, Lost>
         Message::Hello(hello) => Heeded::Received(Received::Hello(hello)),
         Message::Says { what } => Heeded::Received(Received::Says(what)),
     })
+}
+
+/// Why a message cannot be one: it has more values than one may have.
+fn too_many_values(frame: &[u8]) -> Option<Lost> {
+    let values = frame::values(frame);
+    let why = || Lost::Broken(format!("a message has {values} values, and may have {MOST_VALUES}"));
+    (values > MOST_VALUES).then(why)
 }
 
 fn foreign(bytes: &[u8]) -> Lost {
@@ -447,5 +460,35 @@ mod tests {
         assert!(matches!(refused, Some(Lost::Broken(_))), "{refused:?}");
         let too_long = Value::String("x".repeat(LONGEST));
         assert!(matches!(near.send(too_long), Err(Lost::Broken(why)) if why.contains("may have")));
+    }
+
+    #[test]
+    fn a_message_of_many_values_is_refused_before_it_is_read() {
+        let said = |values: usize| {
+            let (mut near, far) = half();
+            let mut text = br#"{"message":"says","what":[0"#.to_vec();
+            // Besides the commas of the list, six signs begin a value or a key.
+            text.extend(b",0".repeat(values - 6));
+            text.extend(b"]}");
+            assert_eq!(frame::values(&text), values);
+            // The pipe holds less than the message, so another thread writes it.
+            let writer = thread::spawn(move || {
+                let mut far = far;
+                frame::write(&mut far, &Message::Hello(hello("1")).bytes())?;
+                frame::write(&mut far, &text)
+            });
+            let greeted = near.greet(&hello("1"));
+            assert!(greeted.is_ok(), "{greeted:?}");
+            let received = near.receive(Duration::from_secs(600));
+            drop(near);
+            let _ = writer.join().expect("it ends");
+            received.map(|value| value.is_some())
+        };
+        assert_eq!(said(MOST_VALUES), Ok(true));
+        let refused = said(MOST_VALUES + 1);
+        assert!(
+            matches!(&refused, Err(Lost::Broken(why)) if why.contains("may have 2097152")),
+            "{refused:?}"
+        );
     }
 }

@@ -246,9 +246,30 @@ impl Measurement {
 
     fn check_with(&self, mut found: Checker) -> Result<(), String> {
         Checked::check(self, &mut found);
-        let (successes, attempts) = (self.successes, self.attempts);
+        let (successes, attempts, in_flight) = (self.successes, self.attempts, self.in_flight);
+        let failed = self.errors.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        let ended = successes.saturating_add(failed);
         found.field("successes", |found| {
             found.that(successes <= attempts, || format!("is {successes} of {attempts} attempts"));
+        });
+        found.field("attempts", |found| {
+            found.that(ended.saturating_add(in_flight) == attempts, || {
+                format!(
+                    "is {attempts}, with {successes} successes, {failed} errors and {in_flight} in flight"
+                )
+            });
+        });
+        // No time is that of an exchange that was neither begun nor due.
+        let timed = attempts.saturating_add(self.dropped);
+        for (name, times) in [("service_us", &self.service_us), ("response_us", &self.response_us)] {
+            found.field(name, |found| {
+                let count = times.count;
+                found.that(count <= timed, || format!("has {count} times for {timed} arrivals"));
+            });
+        }
+        let ordinals = self.error_ordinals.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        found.field("error_ordinals", |found| {
+            found.that(ordinals <= failed, || format!("has {ordinals} for {failed} errors"));
         });
         found.wrong.map_or(Ok(()), Err)
     }
@@ -290,6 +311,10 @@ mod tests {
             ("mean_error_us", |m| m.mean_error_us = -1.0),
             ("attempts", |m| m.attempts = u64::MAX),
             ("successes", |m| m.successes = 10),
+            ("attempts", |m| m.attempts = 10),
+            ("attempts", |m| m.errors = [("status".to_owned(), 1)].into()),
+            ("service_us", |m| m.service_us = Latency::from_buckets(vec![(10, 10)])),
+            ("error_ordinals", |m| m.error_ordinals = [(7, 1)].into()),
             ("errors", |m| m.errors = [("a".to_owned(), MOST), ("b".to_owned(), u64::MAX)].into()),
             ("payload_bytes", |m| m.payload_bytes = MOST + 1),
             ("service_us.mean", |m| m.service_us.mean = f64::NAN),

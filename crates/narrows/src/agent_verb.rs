@@ -3,20 +3,21 @@
 //! It does one thing at a time, and listens meanwhile. It can also run systems that the other side drives. When the pipe closes, or
 //! the other side has been silent for too long, it ends what it has begun, and itself.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use bench::Benchwork;
 use lab::session::TrialError;
-use load::{Job, Moment, Rendezvous};
+use load::{Job, Moment, Rendezvous, Stop};
 use machines::{Link, Lost, Speaker};
 use reactor::{Address, Time};
 use serve::Server;
@@ -43,6 +44,9 @@ const GLANCE: Duration = Duration::from_millis(20);
 const SHORT: Duration = Duration::from_millis(1);
 /// How long work may take to end when it is cancelled, before it ends with the program.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How often it says that a drive of a number of exchanges goes on.
+const PROGRESS: Duration = Duration::from_secs(1);
 
 /// `narrows agent`
 #[derive(clap::Args)]
@@ -365,7 +369,21 @@ fn prepare(order: DriveOrder) -> Result<(Job, Option<Duration>), String> {
         return Err(format!("--cores: its agent may not run on core {core}, only on {available:?}"));
     }
     job.rendezvous = Some(Rendezvous::default());
+    // A number of exchanges takes as long as it takes, so the other side is told that they go on.
+    job.reports = matches!(job.stop, Stop::Count(_)).then_some(PROGRESS);
     Ok((job, order.wait))
+}
+
+/// What has ended in each thread of a drive.
+#[derive(Default)]
+struct Ended(Mutex<BTreeMap<usize, u64>>);
+
+impl Ended {
+    /// Whether more exchanges of a thread have ended than it said last.
+    fn moves(&self, thread: usize, ended: u64) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(thread, ended).unwrap_or(0) < ended
+    }
 }
 
 fn drive(
@@ -379,6 +397,7 @@ fn drive(
     }
     let window = Window::default();
     let ends = [const { AtomicU64::new(0) }; 2];
+    let progress = Ended::default();
     let tally = load::drive(job, cancel, &|moment| {
         match moment {
             Moment::Opened => ends[0].store(fleet::clock(), Ordering::Relaxed),
@@ -386,7 +405,12 @@ fn drive(
                 ends[1].store(fleet::clock(), Ordering::Relaxed);
                 let _ = say(speaker, &AgentReply::Closed);
             }
-            Moment::Passed { .. } => {}
+            Moment::Passed { thread, so_far, .. } => {
+                if progress.moves(thread, so_far.successes.saturating_add(so_far.failures())) {
+                    let _ = say(speaker, &AgentReply::Goes);
+                }
+                return;
+            }
         }
         window.record(moment);
     });
@@ -414,7 +438,7 @@ mod tests {
     fn order(address: &str, allow_remote: bool, cores: Vec<Option<usize>>) -> DriveOrder {
         let address = address.parse::<std::net::SocketAddr>().expect("an address").into();
         let target = Target { address, traffic: Traffic::Http(Http::get("h", "/")) };
-        let mut job = Job::new(target, 1, load::Stop::Count(1));
+        let mut job = Job::new(target, 1, Stop::Count(1));
         job.threads = cores;
         DriveOrder { job: Assignment::of(&job).expect("it can be sent"), allow_remote, wait: None }
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
-use load::{Assignment, Tally};
+use load::{Assignment, Job, Stop, Tally};
 use machines::{AddressError, Caller, Hello, Machine, MachineError, Offset, PROTOCOL, Remote};
 use reactor::Time;
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,8 @@ use systems::network::Interface;
 use crate::common;
 use crate::examined::Examined;
 
+/// The least part of its window that a drive which was not ended early may have.
+const LEAST_OF_WINDOW: f64 = 0.9;
 /// How long a machine may take to describe itself.
 const DESCRIPTION: Duration = Duration::from_secs(10);
 
@@ -131,6 +133,8 @@ pub enum AgentReply {
     Weighed(usize),
     /// The drive waits for [`Order::Begin`].
     Ready,
+    /// The drive of a number of exchanges goes on: at least one ended.
+    Goes,
     /// The window of the drive has closed.
     Closed,
     /// The drive has ended.
@@ -186,12 +190,19 @@ pub struct AgentDrive {
 }
 
 impl AgentDrive {
-    /// Whether a drive can have counted this.
+    /// Whether this drive can have counted this. `whole`: it was not ended early.
     ///
     /// # Errors
     /// The name of a value that makes no sense.
-    pub fn check(&self) -> Result<(), &'static str> {
-        self.tally.check()?;
+    pub fn check(&self, job: &Job, whole: bool) -> Result<(), &'static str> {
+        self.tally.check(job.arrivals.are_open())?;
+        if let Stop::After(length) = job.stop {
+            let least = if whole { length.mul_f64(LEAST_OF_WINDOW) } else { Duration::ZERO };
+            let most = length + job.timeout * 2 + job.drain + generators::PATIENCE;
+            if !(least..=most).contains(&self.tally.elapsed) {
+                return Err("elapsed");
+            }
+        }
         // No machine has a million cores, so no more time than this can be stolen.
         let most = 1e6 * (self.tally.elapsed.as_secs_f64() + 1.0);
         if !(0.0..=most).contains(&self.stolen_s) {

@@ -1,5 +1,7 @@
 //! Failures at every n-th request of a connection, and arrivals that were not sent when they were due.
 
+use std::cmp::Reverse;
+
 use super::Evidence;
 use crate::Measurement;
 
@@ -12,11 +14,22 @@ pub(super) fn errors_on_schedule(m: &Measurement) -> Option<Evidence> {
         multiples.map(|(_, count)| count).sum()
     };
     let common = m.error_ordinals.keys().fold(0, |known, ordinal| gcd(known, *ordinal));
-    let candidates = m.error_ordinals.keys().copied().chain([common]).filter(|every| *every >= 10);
+    let candidates = most_frequent(m).chain([common]).filter(|every| *every >= 10);
     let (count, every) = candidates.map(|every| (failures_at(every), every)).max()?;
     // The probability that three failures are at multiples of ten by chance is one in a thousand.
     (count >= 3 && chance_ln(total, count, every) <= 1.001 * THOUSANDTH.ln())
         .then_some(Evidence::FailuresEvery { requests: every, count, of: total })
+}
+
+/// How many ordinals are looked at. Each takes as long as there are others, and an agent may say a million of them.
+const CANDIDATES: usize = 64;
+
+/// The ordinals at which most connections failed. Of those at which equally many did, the first.
+fn most_frequent(m: &Measurement) -> impl Iterator<Item = u64> {
+    let mut ordinals: Vec<(Reverse<u64>, u64)> =
+        m.error_ordinals.iter().map(|(ordinal, count)| (Reverse(*count), *ordinal)).collect();
+    ordinals.sort_unstable();
+    ordinals.into_iter().take(CANDIDATES).map(|(_, ordinal)| ordinal)
 }
 
 const THOUSANDTH: f64 = 0.001;

@@ -24,7 +24,7 @@ const GLANCE: Duration = Duration::from_millis(10);
 /// The same where every millisecond makes a trial longer.
 const SHORT: Duration = Duration::from_millis(1);
 /// How long a machine may take to connect, warm up, and answer, beyond the times that the job names.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// How long drives may take to end after Ctrl-C.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// The time from the naming of the instant to the instant, besides the way to the machines.
@@ -122,7 +122,15 @@ struct Working<'a> {
     remote: &'a mut Remote,
     clock: Offset,
     closed: bool,
+    /// When it last said that its drive goes on.
+    went_on: Instant,
     done: Option<AgentDrive>,
+}
+
+impl<'a> Working<'a> {
+    fn new(remote: &'a mut Remote, clock: Offset) -> Self {
+        Self { remote, clock, closed: false, went_on: Instant::now(), done: None }
+    }
 }
 
 /// The cores on which each generator's threads run.
@@ -219,7 +227,7 @@ impl Generators {
         }
         let working = remotes.iter_mut().zip(clocks);
         let mut working: Vec<Working<'_>> =
-            working.map(|(remote, clock)| Working { remote, clock, closed: false, done: None }).collect();
+            working.map(|(remote, clock)| Working::new(remote, clock)).collect();
         let (began, opens) = begin(&mut working)?;
         await_ends(&mut working, job, cancel, Watching { watch, opens })?;
         let mut together = together(&mut working, &parts, clock_error(job))?;
@@ -304,11 +312,13 @@ fn await_ends(
     let Watching { watch, opens } = watching;
     thread::sleep(Duration::from_nanos(opens.saturating_sub(fleet::clock())));
     watch(Moment::Opened);
+    // Who has sent everything may still wait for answers.
+    let last = job.timeout * 2 + job.idle_timeout.unwrap_or_default() + job.drain + PATIENCE;
     let mut deadline = match job.stop {
-        // Who has sent everything may still wait for answers.
-        Stop::After(length) => Some(Instant::now() + length + job.timeout * 2 + job.drain + PATIENCE),
+        Stop::After(length) => Some(Instant::now() + length + last),
         Stop::Count(_) => None,
     };
+    working.iter_mut().for_each(|generator| generator.went_on = Instant::now());
     let (mut stopped, mut told, mut open) = (false, false, working.len());
     while working.iter().any(|generator| generator.done.is_none()) {
         if cancel.load(Ordering::Relaxed) && !stopped {
@@ -325,11 +335,12 @@ fn await_ends(
                 // Each says once that its window has closed.
                 Some(AgentReply::Closed) if !std::mem::replace(&mut generator.closed, true) => open -= 1,
                 Some(AgentReply::Driven(driven)) if generator.done.is_none() => {
-                    driven.check().map_err(|name| {
+                    driven.check(job, !stopped).map_err(|name| {
                         generator.remote.error(format!("what it says of `{name}` makes no sense"))
                     })?;
                     generator.done = Some(*driven);
                 }
+                Some(AgentReply::Goes) => generator.went_on = Instant::now(),
                 Some(_) => bail!(fleet::unasked(generator.remote)),
                 None => {}
             }
@@ -337,7 +348,9 @@ fn await_ends(
                 told = true;
                 watch(Moment::Closed);
             }
-            if generator.done.is_none() && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            // A number of exchanges may take long, but each ends in time.
+            let due = deadline.unwrap_or(generator.went_on + last);
+            if generator.done.is_none() && Instant::now() >= due {
                 bail!(generator.remote.error("it did not say in time what it counted"));
             }
         }
