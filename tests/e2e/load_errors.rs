@@ -1,8 +1,9 @@
 //! Each failure that `narrows load` can meet counts in exactly one class, and the exit code depends on it.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -41,6 +42,35 @@ fn another_status_is_a_status_error() {
             connection.send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n");
         }
     });
+}
+
+#[test]
+fn an_answer_that_nobody_asked_for_counts_even_on_an_idle_connection() {
+    for io in backends() {
+        // Each request comes long after the one before, on the other connection. That one has its answer, and gets another.
+        let last: Arc<Mutex<Option<TcpStream>>> = Arc::default();
+        let peer = Peer::new(move |mut connection| {
+            while connection.request().is_some() {
+                connection.ok();
+                let before = last.lock().expect("no panic").replace(connection.socket());
+                if let Some(mut before) = before {
+                    let _ = before.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                }
+            }
+        });
+        let words =
+            [&*peer.url("http"), "-c", "2", "-t", "1", "--rate", "40", "-d", "500ms", "--reactor", io];
+        let (code, json) = load_json(&words);
+        assert!(code == 1 && json["errors"]["protocol"].as_u64() > Some(2), "{io}: {json}");
+        assert!(
+            json["connections_made"].as_u64() > Some(2) && json["completed"].as_u64() > Some(2),
+            "{io}: {json}"
+        );
+        assert!(
+            json["first_errors"]["protocol"].as_str().is_some_and(|text| text.contains("HTTP/1.1 200")),
+            "{json}"
+        );
+    }
 }
 
 /// A URL at which nothing listens.

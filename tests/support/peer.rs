@@ -124,6 +124,11 @@ impl Connection {
         waiting + self.reader.buffer().len()
     }
 
+    /// The socket, for what is sent at another time.
+    pub fn socket(&self) -> TcpStream {
+        self.reader.get_ref().try_clone().expect("a socket")
+    }
+
     /// Waits until something has arrived, and leaves it unread, so that closing resets the connection.
     pub fn wait_unread(&mut self) {
         self.reader.get_ref().peek(&mut [0; 1]).expect("something comes");

@@ -63,7 +63,7 @@ impl<P: Protocol> Driver<'_, P> {
     /// Counts an exchange that failed. `at` is its lane and its id.
     #[inline(never)]
     pub(super) fn lost(&mut self, fault: Fault, exchange: &Exchange<P::Request>, at: (usize, u64)) {
-        self.failed(fault, exchange.sent, Some(at), exchange.request);
+        self.failed(fault, exchange.sent, Some(at), Some(exchange.request));
         if self.is_open() && self.times_count(exchange.intended) {
             self.sent_behind(exchange);
             // A right answer would have taken longer than this.
@@ -85,7 +85,7 @@ impl<P: Protocol> Driver<'_, P> {
         }
     }
 
-    fn failed(&mut self, fault: Fault, since: Time, at: Option<(usize, u64)>, request: P::Request) {
+    fn failed(&mut self, fault: Fault, since: Time, at: Option<(usize, u64)>, request: Option<P::Request>) {
         *self.tally.total.errors.entry(fault.class).or_default() += 1;
         if self.counts() {
             // After the window it was in flight until now.
@@ -100,10 +100,17 @@ impl<P: Protocol> Driver<'_, P> {
                 exchange: at.filter(|(index, _)| self.lanes[*index].is_connected()).map(|(_, id)| id + 1),
             };
             self.tally.fail(example, self.now.since(since));
-            if let Some(named) = self.named(request) {
+            if let Some(named) = request.and_then(|request| self.named(request)) {
                 named.fail(fault.class);
             }
         }
+    }
+
+    /// Counts bytes that came on a connection while it carried no exchange. No other failure would show them.
+    #[cold]
+    pub(super) fn unasked(&mut self, fault: Fault, index: usize) {
+        self.attempted(1);
+        self.failed(fault, self.now, Some((index, self.lanes[index].exchanges.first())), None);
     }
 
     /// Gives up callers and arrivals that have waited for a connection longer than the timeout.
@@ -117,7 +124,7 @@ impl<P: Protocol> Driver<'_, P> {
                 self.begun += 1;
                 self.attempted(1);
                 let request = self.protocol.pick();
-                self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), since, None, request);
+                self.failed(Fault::new(ErrorClass::PoolWait, Seen::Nothing), since, None, Some(request));
                 self.callers_return(1);
             }
         }

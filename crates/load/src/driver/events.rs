@@ -44,6 +44,10 @@ impl<P: Protocol> Driver<'_, P> {
                     // An alert tells the peer why.
                     self.pump(io, index);
                 }
+                let lane = &self.lanes[index];
+                if lane.ready && lane.exchanges.is_empty() && fault.class == ErrorClass::Protocol {
+                    self.unasked(*fault, index);
+                }
                 self.give_up(io, index, *fault, !self.lanes[index].ready);
             }
             // What the peer has not processed begins anew on another connection.

@@ -27,6 +27,8 @@ pub struct Json {
     #[serde(flatten)]
     counted: Counted,
     throughput_per_s: f64,
+    /// The connections that were made in the whole drive, with the warm-up.
+    connections_made: u64,
     /// Closed loop: the age in microseconds of the oldest request when the window closed, if it is longer than any answer
     /// took.
     oldest_us: Option<f64>,
@@ -224,6 +226,7 @@ pub fn json(driven: &Driven<'_>) -> Json {
         address: driven.job.target.address.to_string(),
         counted: Counted::of(tally),
         throughput_per_s: tally.throughput(),
+        connections_made: tally.total.connections,
         oldest_us: tally.oldest().map(|oldest| oldest as f64 / 1000.0),
         interrupted: driven.interrupted,
         decoded: driven.decoded(),
@@ -243,14 +246,12 @@ pub fn json(driven: &Driven<'_>) -> Json {
     }
 }
 
-/// How many connections and threads there were.
+/// How many connections and threads there were, and how many connections were made if some were lost or carried one request.
 fn size(driven: &Driven<'_>) -> String {
     let threads = driven.together.map_or_else(|| driven.job.workers(), |together| together.threads);
-    format!(
-        "{}, {}",
-        number::several(driven.job.connections as u64, "connection"),
-        number::several(threads as u64, "thread")
-    )
+    let (kept, made) = (driven.job.connections as u64, driven.tally.total.connections);
+    let made = if made == kept { String::new() } else { format!(" ({made} made)") };
+    format!("{}{made}, {}", number::several(kept, "connection"), number::several(threads as u64, "thread"))
 }
 
 /// The result for people.
