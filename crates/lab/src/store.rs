@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 
 pub use error::StoreError;
@@ -43,14 +43,14 @@ const CREATE: &str = "
         plan TEXT NOT NULL,
         environment TEXT NOT NULL,
         finished INTEGER NOT NULL DEFAULT 0,
-        sum TEXT,
+        sum TEXT NOT NULL DEFAULT '',
         question TEXT
     ) STRICT;
     CREATE TABLE observations (
         run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
         trial INTEGER NOT NULL,
         observation TEXT NOT NULL,
-        sum TEXT,
+        sum TEXT NOT NULL,
         PRIMARY KEY (run, trial)
     ) STRICT, WITHOUT ROWID;";
 
@@ -258,15 +258,21 @@ impl Store {
         Ok(Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?)
     }
 
-    /// How a query names the checksum of a row.
-    fn sum(&self) -> Result<&'static str, StoreError> {
-        Ok(column(self.version()?, "sum", 2))
+    /// How a query names the checksum of a row of this table. Where each row has one, a row without it is damaged.
+    fn sum(&self, table: &str) -> Result<&'static str, StoreError> {
+        let sql = "SELECT \"notnull\" FROM pragma_table_info(?) WHERE name = 'sum'";
+        let required = self.connection.query_row(sql, [table], |row| row.get::<_, bool>(0)).optional()?;
+        Ok(match required {
+            Some(true) => "coalesce(sum, '')",
+            // Stores of earlier versions may have rows that never had one.
+            Some(false) => "sum",
+            None => "NULL",
+        })
     }
 
     /// How a query names the columns that [`RunRow::read`] takes.
     fn columns(&self) -> Result<String, StoreError> {
-        let version = self.version()?;
-        Ok(RunRow::columns(column(version, "sum", 2), column(version, "question", 3)))
+        Ok(RunRow::columns(self.sum("runs")?, column(self.version()?, "question", 3)))
     }
 
     /// Saves a new run and returns its number.
@@ -379,7 +385,7 @@ impl Store {
         let row = self.row(run)?;
         let sql = format!(
             "SELECT trial, observation, {} FROM observations WHERE run = ? ORDER BY trial",
-            self.sum()?
+            self.sum("observations")?
         );
         let mut statement = self.connection.prepare(&sql)?;
         let (mut rows, mut trials) = (statement.query([run])?, Vec::new());
@@ -402,11 +408,11 @@ impl Store {
         })
     }
 
-    /// All runs, oldest first.
+    /// All runs, oldest first. Those that are damaged are in their places, with their numbers as far as these can be read.
     ///
     /// # Errors
-    /// A run is damaged. Otherwise see [`Store::begin`].
-    pub fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
+    /// See [`Store::begin`].
+    pub fn runs(&self) -> Result<Vec<Result<RunSummary, StoreError>>, StoreError> {
         self.with(|| {
             let columns = self.columns()?;
             let sql = format!(
@@ -416,10 +422,12 @@ impl Store {
             let (mut rows, mut runs) = (statement.query([])?, Vec::new());
             while let Some(row) = rows.next()? {
                 let done = row.get::<_, u32>(9)?;
-                let row = RunRow::read(row)?;
-                let planned = row.planned(done as usize)? as u32;
-                let RunRow { id, started_unix_s, command, finished, .. } = row;
-                runs.push(RunSummary { id, started_unix_s, command, finished, done, planned });
+                let summary = RunRow::read(row).and_then(|row| {
+                    let planned = row.planned(done as usize)? as u32;
+                    let RunRow { id, started_unix_s, command, finished, .. } = row;
+                    Ok(RunSummary { id, started_unix_s, command, finished, done, planned })
+                });
+                runs.push(summary.map_err(|e| e.with_path(&self.path)));
             }
             Ok(runs)
         })

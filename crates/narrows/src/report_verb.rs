@@ -197,6 +197,13 @@ fn series(scenario: &Scenario) -> String {
 fn list(store: &Store) -> anyhow::Result<String> {
     let mut text = String::from("run  trials     state        command\n");
     for run in store.runs()? {
+        let run = match run {
+            Ok(run) => run,
+            Err(damaged) => {
+                text.push_str(&format!("{:<15} damaged      {damaged}\n", ""));
+                continue;
+            }
+        };
         let state = if run.finished { "finished" } else { "unfinished" };
         text.push_str(&format!(
             "{:<4} {:<10} {state:<12} narrows {}\n",

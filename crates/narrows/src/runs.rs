@@ -181,7 +181,7 @@ impl Run {
     /// Checks that the commands of the run, unless it has ended, start and answer as when it began. Returns false if the user
     /// interrupted.
     fn look_again(&self, executor: &mut dyn Executor) -> anyhow::Result<bool> {
-        let ended = self.store.runs()?.iter().any(|run| run.id == self.id && run.finished);
+        let ended = self.store.runs()?.iter().flatten().any(|run| run.id == self.id && run.finished);
         if ended { Ok(true) } else { learn::look_again(executor, &self.header.plan) }
     }
 

@@ -163,7 +163,7 @@ fn an_interrupted_run_ends_as_if_it_had_not_been() {
             if carry_out(&mut executor, &store, run, &cancel, &mut Silent).unwrap() {
                 break;
             }
-            assert!(!store.runs().unwrap().last().unwrap().finished);
+            assert!(!store.runs().unwrap().last().unwrap().as_ref().unwrap().finished);
         }
         let seen = store.observations(run).unwrap();
         let outcomes: Vec<(Trial, Outcome)> = seen.into_iter().map(|o| (o.trial, o.outcome)).collect();

@@ -76,11 +76,11 @@ fn headers_and_observations_are_read_as_they_were_written() {
     assert_eq!(store.header(run).unwrap(), header);
     assert_eq!(store.observations(run).unwrap(), [observation(&header, 0), observation(&header, 2)]);
     assert_eq!(store.missing(run).unwrap(), [1]);
-    let summary = &store.runs().unwrap()[0];
+    let summary = store.runs().unwrap()[0].as_ref().unwrap().clone();
     assert_eq!((summary.done, summary.planned, summary.finished), (2, 3, false));
     store.append(run, &[observation(&header, 1)]).unwrap();
     store.finish(run).unwrap();
-    assert!(store.missing(run).unwrap().is_empty() && store.runs().unwrap()[0].finished);
+    assert!(store.missing(run).unwrap().is_empty() && store.runs().unwrap()[0].as_ref().unwrap().finished);
 }
 
 #[test]
@@ -101,8 +101,17 @@ fn every_digit_of_a_time_survives() {
     }
 }
 
+/// Makes the store one of an earlier version, whose rows need no checksums.
+fn may_lack_checksums(store: &Store) {
+    store.connection.pragma_update(None, "writable_schema", "ON").unwrap();
+    let sql = "UPDATE sqlite_master SET sql = replace(replace(sql, ' NOT NULL DEFAULT ''''', ''), 'sum TEXT NOT NULL', 'sum TEXT')";
+    assert!(store.connection.execute(sql, []).unwrap() > 0);
+    store.connection.pragma_update(None, "writable_schema", "RESET").unwrap();
+}
+
 /// Replaces a text in a column of all rows, and removes their checksums, so that only what reads the text can notice.
 fn damage(store: &Store, table: &str, column: &str, old: &str, new: &str) {
+    may_lack_checksums(store);
     let sql = format!("UPDATE {table} SET {column} = replace({column}, ?, ?), sum = NULL");
     assert!(store.connection.execute(&sql, [old, new]).unwrap() > 0);
 }
@@ -159,7 +168,7 @@ fn a_row_that_does_not_match_its_checksum_is_an_error_that_names_it() {
         let run = store.resolve("last").unwrap();
         let mut refused = vec![store.observations(run).unwrap_err(), store.missing(run).unwrap_err()];
         if what == "run" {
-            refused.extend([store.header(run).unwrap_err(), store.runs().unwrap_err()]);
+            refused.extend([store.header(run).unwrap_err(), store.runs().unwrap().remove(0).unwrap_err()]);
             refused.extend([store.finish(run).unwrap_err(), store.replan(run, &header(3).plan).unwrap_err()]);
         }
         for refused in refused {
@@ -170,6 +179,27 @@ fn a_row_that_does_not_match_its_checksum_is_an_error_that_names_it() {
             assert!(said.contains("use an older copy"), "{edit}: {said}");
         }
     }
+}
+
+#[test]
+fn a_row_of_a_new_store_without_a_checksum_is_damaged_and_the_list_has_the_other_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = finished(&folder.path().join("s.db"));
+    store.begin(&header(1)).unwrap();
+    let edit = "UPDATE runs SET sum = NULL, seed = '9' WHERE id = 1";
+    assert!(store.connection.execute(edit, []).is_err(), "the schema does not allow it");
+    may_lack_checksums(&store);
+    assert_eq!(store.connection.execute(edit, []).unwrap(), 1);
+    assert!(store.header(1).is_ok(), "a store of an earlier version may have such rows");
+    store.connection.pragma_update(None, "writable_schema", "ON").unwrap();
+    let require = "UPDATE sqlite_master SET sql = replace(sql, 'sum TEXT', 'sum TEXT NOT NULL')";
+    store.connection.execute(require, []).unwrap();
+    store.connection.pragma_update(None, "writable_schema", "RESET").unwrap();
+    let said = store.header(1).unwrap_err().to_string();
+    assert!(said.contains("run 1") && said.contains("does not match its checksum"), "{said}");
+    let runs = store.runs().unwrap();
+    assert!(runs[0].as_ref().is_err_and(|why| why.to_string() == said), "{runs:?}");
+    assert!(runs[1].as_ref().is_ok_and(|run| run.id == 2), "{runs:?}");
 }
 
 #[test]
@@ -205,13 +235,16 @@ fn a_finished_run_without_one_of_its_trials_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let store = finished(&folder.path().join("s.db"));
     store.connection.execute("DELETE FROM observations WHERE trial = 1", []).unwrap();
-    let says =
-        [store.observations(1).unwrap_err(), store.runs().unwrap_err()].map(|refused| refused.to_string());
+    let says = [store.observations(1).unwrap_err(), store.runs().unwrap().remove(0).unwrap_err()]
+        .map(|refused| refused.to_string());
     assert!(says.iter().all(|says| says.contains("it is finished, but has 1 of 2 trials")), "{says:?}");
     // A run that is to go on lacks trials.
     let store = finished(&folder.path().join("t.db"));
     store.replan(1, &header(3).plan).unwrap();
-    assert_eq!((store.missing(1).unwrap(), store.runs().unwrap()[0].finished), (vec![2], false));
+    assert_eq!(
+        (store.missing(1).unwrap(), store.runs().unwrap()[0].as_ref().unwrap().finished),
+        (vec![2], false)
+    );
 }
 
 #[test]
@@ -229,7 +262,7 @@ fn a_store_of_schema_1_is_read_as_it_is_and_gets_checksums_when_it_is_written() 
     let both = [observation(&header(2), 0), observation(&header(2), 1)];
     let unasked = RunHeader { question: None, ..header(2) };
     assert_eq!((old.header(1).unwrap(), old.observations(1).unwrap()), (unasked, both.to_vec()));
-    assert!(old.runs().unwrap()[0].finished && version(&raw).unwrap() == 1);
+    assert!(old.runs().unwrap()[0].as_ref().unwrap().finished && version(&raw).unwrap() == 1);
     // Two processes may find the old store at once.
     let store = Store::open(&path).unwrap();
     store.prepare().unwrap();
@@ -428,6 +461,7 @@ fn a_damaged_observation_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("s.db")).unwrap();
     let run = store.begin(&header(1)).unwrap();
+    may_lack_checksums(&store);
     let sql = "INSERT INTO observations (run, trial, observation) VALUES (?, 7, '{}')";
     store.connection.execute(sql, [run]).unwrap();
     let says = store.observations(run).unwrap_err().to_string();
