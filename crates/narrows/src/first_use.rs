@@ -77,7 +77,11 @@ fn commands(manifest: &Manifest) -> String {
 
 /// A character as it can be shown on one line.
 fn shown_char(shown: char) -> Box<dyn Iterator<Item = char>> {
-    if shown.is_control() { Box::new(shown.escape_default()) } else { Box::new(std::iter::once(shown)) }
+    if systems::is_hidden(shown) {
+        Box::new(shown.escape_default())
+    } else {
+        Box::new(std::iter::once(shown))
+    }
 }
 
 /// Notes that the user has seen a text. Returns whether it was noted before; where nothing can be noted, it was not.

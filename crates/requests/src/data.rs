@@ -1,7 +1,8 @@
 //! Data for placeholders: CSV with a header line, or JSON lines.
 
+use std::cell::Cell;
 use std::collections::HashSet;
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, Read};
 
 use serde_json::Value;
 
@@ -105,10 +106,46 @@ pub fn read_data(input: &mut dyn BufRead, file: &str) -> Result<Rows, Error> {
     Ok(rows)
 }
 
+/// Where in its value the last byte of a CSV stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quoting {
+    /// At the beginning.
+    Outside,
+    /// In one without quotes. Quotes mean themselves there.
+    Plain,
+    /// Within quotes.
+    Within,
+    /// Behind a quote that ends the value, or is the first half of one that means itself.
+    Behind,
+}
+
+/// A CSV of which it is known whether it ends within quotes. The parser takes the end of the file for the end of the value.
+struct Watched<'a> {
+    input: &'a mut dyn BufRead,
+    quoting: &'a Cell<Quoting>,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(into)?;
+        let seen = into.get(..count).unwrap_or_default();
+        let after = seen.iter().fold(self.quoting.get(), |quoting, byte| match (quoting, byte) {
+            (Quoting::Within, b'"') => Quoting::Behind,
+            (Quoting::Within, _) | (Quoting::Outside | Quoting::Behind, b'"') => Quoting::Within,
+            (_, b',' | b'\n' | b'\r') => Quoting::Outside,
+            _ => Quoting::Plain,
+        });
+        self.quoting.set(after);
+        Ok(count)
+    }
+}
+
 fn csv(input: &mut dyn BufRead, error: impl Fn(u64, InLine) -> Error) -> Result<Rows, Error> {
     let mut rows = Rows::default();
     let bound = Bound::new(LONGEST as u64, "the row");
-    let mut reader = csv::ReaderBuilder::new().from_reader(Bounded::new(input, &bound));
+    let quoting = Cell::new(Quoting::Outside);
+    let watched = Watched { input, quoting: &quoting };
+    let mut reader = csv::ReaderBuilder::new().from_reader(Bounded::new(watched, &bound));
     // `start` is the line that the row begins in.
     let broken = |start: u64, why: csv::Error| {
         let line = why.position().map_or(start, csv::Position::line);
@@ -124,13 +161,20 @@ fn csv(input: &mut dyn BufRead, error: impl Fn(u64, InLine) -> Error) -> Result<
     rows.columns = names.iter().take(MOST_COLUMNS + 1).map(|name| name.trim().to_owned()).collect();
     check_names(&rows.columns).map_err(|why| error(1, (1, why)))?;
     let mut record = csv::ByteRecord::new();
+    let mut last = 1;
     loop {
         bound.renew();
         let read = reader.read_byte_record(&mut record);
         let line = record.position().map_or(0, csv::Position::line);
         if !read.map_err(|why| broken(line, why))? {
-            return Ok(rows);
+            let open = quoting.get() == Quoting::Within;
+            return if open {
+                Err(error(last, (1, "a quoted value has no end".to_owned())))
+            } else {
+                Ok(rows)
+            };
         }
+        last = line;
         rows.push(line, record.iter()).map_err(|why| error(line, why))?;
     }
 }

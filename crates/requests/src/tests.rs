@@ -260,6 +260,26 @@ fn data(text: &str) -> Result<Rows, String> {
 }
 
 #[test]
+fn a_quote_that_is_not_closed_is_an_error() {
+    for whole in [
+        "a\n\"x\"\n",
+        "a\n\"x\"",
+        "a\n5\" disk\n",
+        "a\n\"x\"\"y\"",
+        "\"a\"\r\n\"x,\ny\"\r\n",
+        "a\n\"x\"y\"z\n",
+    ] {
+        assert!(data(whole).is_ok(), "{whole:?}");
+    }
+    for (open, line) in [("a\nx\n\"y\nz\n", 3), ("a\n\"x\"\"\n", 2), ("a,b\n1,2\n3,\"4", 3), ("\"a\nb\n", 1)]
+    {
+        let why = data(open).expect_err(open);
+        let expected = if line > 1 { "a quoted value has no end" } else { "" };
+        assert!(why.starts_with(&format!("d:{line}:")) && why.contains(expected), "{open:?}: {why}");
+    }
+}
+
+#[test]
 fn data_in_both_forms() {
     let rows = data("id, name\n1,\"a, \"\"b\"\"\nc\"\n2,\n").expect("CSV");
     assert_eq!((rows.columns.join("|"), rows.len()), ("id|name".to_owned(), 2));

@@ -71,7 +71,7 @@ pub use manifest::{Draft, Manifest, Remedies};
 pub use output::said;
 pub use parcel::Parcel;
 pub use ports::{free_port, free_port_at, port_free};
-pub use printable::{printable, printable_lines};
+pub use printable::{is_hidden, printable, printable_lines};
 pub use probe::{Availability, Context, Missing, availability};
 pub use process::{Exit, Running, Stopped};
 pub use sample::{Sampler, Use};
