@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::home::Home;
 use crate::support::peer::Peer;
-use crate::support::{Served, backends, load, load_json};
+use crate::support::{Served, backends, load, load_json, until};
 
 /// A folder with files.
 struct Folder(TempDir);
@@ -341,4 +342,36 @@ fn what_is_wrong_is_said_with_its_place() {
     load(&["frames://127.0.0.1:1", "--requests", &name("fine")]).code(2).says(&["not with frames"]);
     load(&[&url, "--requests", &name("nowhere")]).code(1).says(&["cannot read", "nowhere"]);
     assert_eq!(taken(&seen), [""; 0], "nothing was sent");
+}
+
+#[test]
+fn a_pipe_that_stays_silent_ends_with_an_interruption_and_one_that_speaks_is_read() {
+    let home = Home::new();
+    let pipe = home.path("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    let server = Served::start(&[]);
+    home.write("vegeta", &format!("POST {}/upload\n@pipe\n", server.http));
+    for words in [
+        &["--requests", "pipe"][..],
+        &["--data", "pipe", "--requests", "vegeta"],
+        &["--body", "@pipe"],
+        &["--requests", "vegeta"],
+    ] {
+        let mut load = home.spawn(&[&["load", &server.http, "-n", "1"], words].concat());
+        let opened = until(|| {
+            let files = std::fs::read_dir(format!("/proc/{}/fd", load.pid())).into_iter().flatten().flatten();
+            let mut files = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+            files.any(|file| file == pipe)
+        });
+        assert!(opened && load.running(), "{words:?}");
+        load.signal(libc::SIGINT);
+        load.end().says(&["interrupted"]);
+    }
+    let url = format!("{}/echo", server.http);
+    let load = home.spawn(&["load", &url, "-n", "1", "--body", "@pipe", "--expect", "body=hello"]);
+    std::fs::write(&pipe, "hello").expect("it is read");
+    load.end().code(0);
+    // A device that never ends does not fill the memory.
+    home.run(["load", &url, "-n", "1", "--body", "@/dev/zero"]).says(&["it is longer than 256 MiB"]);
 }

@@ -6,8 +6,8 @@ use std::io::{IsTerminal, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
@@ -216,9 +216,21 @@ pub fn command_line(words: impl Iterator<Item = String>) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
+/// What [`cancellation`] watches with.
+static CANCEL: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Whether the user interrupted, or something asked the program to end. Never so before [`cancellation`], because a signal then ends
+/// the program.
+pub fn is_interrupted() -> bool {
+    CANCEL.get().is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+}
+
 /// A flag that is set on Ctrl-C and SIGTERM. A second Ctrl-C ends the program at once.
 pub fn cancellation() -> anyhow::Result<Arc<AtomicBool>> {
-    let cancel = Arc::new(AtomicBool::new(false));
+    if let Some(cancel) = CANCEL.get() {
+        return Ok(Arc::clone(cancel));
+    }
+    let cancel = Arc::clone(CANCEL.get_or_init(Arc::default));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&cancel))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&cancel)))
@@ -260,14 +272,6 @@ pub fn share(text: &str) -> Result<f64, String> {
 pub fn size(text: &str) -> Result<u64, String> {
     systems::knob::parse_size(text)
         .and_then(|bytes| u64::try_from(bytes).map_err(|_| "a size cannot be negative".to_owned()))
-}
-
-/// Reads a file that the user named.
-///
-/// # Errors
-/// It cannot be read.
-pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 #[cfg(test)]

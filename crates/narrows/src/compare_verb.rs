@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use crate::common::{self, End, Usage};
 use crate::condition::{self, Inconclusive, conclude};
+use crate::given;
 use crate::stores::StoreArg;
 
 /// The format of a comparison.
@@ -249,7 +250,7 @@ fn read(path: &Path) -> anyhow::Result<Report> {
     let form = || {
         format!("{} is not a report: `narrows report RUN --format json -o FILE` writes one", path.display())
     };
-    let bytes = common::read(path)?;
+    let bytes = given::read(path)?;
     if bytes.starts_with(b"SQLite format 3\0") {
         let path = path.display();
         bail!(

@@ -7,7 +7,8 @@ use anyhow::bail;
 use lab::ask::{Bytes, First, Payload};
 use serde::{Deserialize, Serialize};
 
-use crate::common::{self, Usage};
+use crate::common::Usage;
+use crate::given;
 
 /// Values from an answer.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
@@ -97,7 +98,7 @@ impl FirstArgs {
             headers.iter().filter(|(name, value)| !left_out(name, value)).cloned().collect();
         let body = match body.as_deref().map(|body| (body, body.strip_prefix('@'))) {
             None => Payload::None,
-            Some((_, Some(file))) => Payload::Bytes(Bytes(common::read(Path::new(file))?)),
+            Some((_, Some(file))) => Payload::Bytes(Bytes(given::read(Path::new(file))?)),
             Some((text, None)) => Payload::Bytes(Bytes(text.as_bytes().to_vec())),
         };
         let says_type = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));

@@ -22,6 +22,7 @@ mod first_use;
 mod fleet;
 mod fleet_args;
 mod generate;
+mod given;
 mod here;
 mod init_verb;
 mod lab_args;

@@ -1,7 +1,6 @@
 //! The options of requests that come from a file.
 
 use std::cell::RefCell;
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +18,7 @@ use ring::digest::{Context as Digest, SHA256};
 use serde::{Deserialize, Serialize};
 
 use crate::common::{self, Usage};
+use crate::given::{self, GivenFile};
 
 /// A file of requests. `load`, `try` and `tune` share its options.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
@@ -331,8 +331,8 @@ impl<R: Read> Read for Digested<'_, R> {
 fn open<'a>(
     path: &Path,
     digest: Option<&'a RefCell<Digest>>,
-) -> anyhow::Result<BufReader<Digested<'a, File>>> {
-    let inner = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+) -> anyhow::Result<BufReader<Digested<'a, GivenFile>>> {
+    let inner = GivenFile::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(BufReader::with_capacity(1 << 16, Digested { inner, digest }))
 }
 
@@ -341,7 +341,7 @@ const LONGEST_BODY: u64 = 64 << 20;
 
 fn read_body(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(LONGEST_BODY + 1).read_to_end(&mut bytes)?;
+    GivenFile::open(path)?.take(LONGEST_BODY + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LONGEST_BODY {
         return Err(io::Error::other(format!("it is longer than {} MiB", LONGEST_BODY >> 20)));
     }
@@ -351,7 +351,7 @@ fn read_body(path: &Path) -> io::Result<Vec<u8>> {
 /// A secret, or the first line of the file that has it.
 fn secret(text: &str) -> anyhow::Result<String> {
     let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
-    let bytes = common::read(Path::new(file))?;
+    let bytes = given::read(Path::new(file))?;
     let text = String::from_utf8(bytes).map_err(|_| Usage(format!("{file} is not text")))?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }

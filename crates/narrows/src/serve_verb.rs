@@ -10,6 +10,7 @@ use anyhow::Context;
 use serve::{CloseStyle, Http2, Limits, Speaks};
 
 use crate::common::{self, End, Usage};
+use crate::given;
 
 /// `narrows serve`
 #[derive(clap::Args)]
@@ -171,7 +172,7 @@ impl Args {
         };
         let identity = match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => {
-                tls::Identity { certificate: common::read(cert)?, key: common::read(key)? }
+                tls::Identity { certificate: given::read(cert)?, key: given::read(key)? }
             }
             _ => self.identity()?,
         };

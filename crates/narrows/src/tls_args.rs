@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use tls::{Dialing, Identity, Parameters, Trust, Version};
 use toml::{Table, Value};
 
-use crate::common::{self, Usage};
+use crate::common::Usage;
+use crate::given;
 
 /// Options of a target that begins with https://.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
@@ -189,7 +190,7 @@ impl TlsArgs {
         }
         let identity = match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => {
-                Some(Identity { certificate: common::read(cert)?, key: common::read(key)? })
+                Some(Identity { certificate: given::read(cert)?, key: given::read(key)? })
             }
             _ => None,
         };
@@ -206,7 +207,7 @@ impl TlsArgs {
             return Ok(Trust::Anyone);
         }
         if let Some(file) = &self.cacert {
-            return Ok(Trust::Pem(common::read(file)?));
+            return Ok(Trust::Pem(given::read(file)?));
         }
         let found = rustls_native_certs::load_native_certs();
         if found.certs.is_empty() {

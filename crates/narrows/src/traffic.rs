@@ -1,6 +1,5 @@
 //! The options that say what is sent. `load`, `try` and `tune` share them.
 
-use std::io::{self, Read};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -13,6 +12,7 @@ use wire::frames::Prefix;
 use crate::check_args::CheckArgs;
 use crate::common::{self, Usage};
 use crate::first_args::FirstArgs;
+use crate::given;
 
 /// What is sent, and which answers are right.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
@@ -199,7 +199,7 @@ fn given(text: &str) -> anyhow::Result<Vec<u8>> {
     match text.strip_prefix('@') {
         _ if text == "-" => standard_input(),
         Some("-") => standard_input(),
-        Some(file) => common::read(Path::new(file)),
+        Some(file) => given::read(Path::new(file)),
         None => {
             // It was the name of a file once.
             if Path::new(text).is_file() {
@@ -216,8 +216,7 @@ fn standard_input() -> anyhow::Result<Vec<u8>> {
     if let Some(bytes) = READ.get() {
         return Ok(bytes.clone());
     }
-    let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input for --body")?;
+    let bytes = given::standard_input().context("for --body")?;
     Ok(READ.get_or_init(|| bytes).clone())
 }
 
