@@ -21,6 +21,7 @@ mod daemons;
 mod debian;
 mod doctor;
 mod duets;
+mod faults;
 mod harm;
 mod homes;
 mod http2_peers;

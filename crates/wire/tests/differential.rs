@@ -1,0 +1,209 @@
+//! What these decoders take for a message, independent parsers take for the same message: llhttp, which Node has, and h11 of Python.
+//! Either may refuse more: the decoders do not look at methods, paths, extensions of chunks and trailers, which frame nothing. Where
+//! one of the two is not installed, it is left out.
+//!
+//! `NARROWS_STREAMS=100000 cargo test -p wire --test differential` tries more streams.
+
+mod common;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::Seen;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use wire::http::{BodyLength, RequestDecoder, ResponseDecoder};
+
+/// Pieces that streams are changed with: what is between two parsers is mostly here.
+const PIECES: [&[u8]; 40] = [
+    b"\r\n",
+    b"\n",
+    b"\r",
+    b" ",
+    b"\t",
+    b":",
+    b",",
+    b";",
+    b"0",
+    b"1",
+    b"a",
+    b"A",
+    b"\0",
+    b"\x7f",
+    b"\xff",
+    b"\"",
+    b"\r\n ",
+    b"\r\n\r\n",
+    b"Content-Length: 2\r\n",
+    b"Content-Length: 3\r\n",
+    b"content-length:2\r\n",
+    b"Content-Length: 2, 2\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Transfer-Encoding: gzip, chunked\r\n",
+    b"Transfer-Encoding: identity\r\n",
+    b"Connection: close\r\n",
+    b"Connection: keep-alive\r\n",
+    b"x: y\r\n",
+    b"x:\r\n",
+    b"0\r\n\r\n",
+    b"2\r\nok\r\n",
+    b"2;a=b\r\nok\r\n",
+    b"HTTP/1.1 ",
+    b"HTTP/1.0 ",
+    b"200",
+    b"204",
+    b"304",
+    b"100",
+    b"ok",
+    b"+",
+];
+
+/// Streams that are whole before they are changed.
+const RESPONSES: [&[u8]; 8] = [
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nb;x=\"y\"\r\nhello world\r\n0\r\nTrailer: x\r\n\r\n",
+    b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\nx: y\r\n\r\n",
+    b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",
+    b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nuntil the end",
+    b"HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: gzip\r\n\r\nuntil the end",
+    include_bytes!("../../../fuzz/seeds/response/two"),
+];
+
+const REQUESTS: [&[u8]; 5] = [
+    b"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+    b"POST /upload HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nokGET /b HTTP/1.1\r\nHost: h\r\n\r\n",
+    b"PUT /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nx: y\r\n\r\n",
+    b"GET /d HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+    include_bytes!("../../../fuzz/seeds/request/chunked"),
+];
+
+/// These streams, and others that are made of them.
+fn streams(of: &[&'static [u8]]) -> Vec<Vec<u8>> {
+    let count = std::env::var("NARROWS_STREAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(4_000);
+    let edit = (any::<prop::sample::Index>(), 0_usize..4, prop::sample::select(PIECES.to_vec()));
+    let edits = prop::collection::vec(edit, 0..4);
+    let changed = (prop::sample::select(of.to_vec()), edits).prop_map(|(base, edits)| {
+        let mut stream = base.to_vec();
+        for (at, removed, piece) in edits {
+            let at = at.index(stream.len() + 1);
+            let until = (at + removed).min(stream.len());
+            stream.splice(at..until, piece.iter().copied());
+        }
+        stream
+    });
+    let mut runner = TestRunner::deterministic();
+    let new = std::iter::repeat_with(|| changed.new_tree(&mut runner).expect("a stream").current());
+    of.iter().map(|base| base.to_vec()).chain(new.take(count)).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The whole messages that a decoder has seen, in the words of the scripts.
+fn whole(seen: &[Seen]) -> Vec<String> {
+    let (mut all, mut what, mut body, mut until_close) = (Vec::new(), String::new(), Vec::new(), false);
+    for event in seen {
+        match event {
+            Seen::Response { status, body: length, .. } => {
+                (what, body, until_close) =
+                    (status.to_string(), Vec::new(), *length == BodyLength::UntilClose);
+            }
+            Seen::Request { path, .. } => (what, body, until_close) = (hex(path), Vec::new(), false),
+            Seen::Body(data) => body.clone_from(data),
+            Seen::End => all.push(format!("{what}:{}", hex(&body))),
+            Seen::Finished(Ok(true)) if until_close => all.push(format!("{what}:{}", hex(&body))),
+            Seen::Idle(_) | Seen::Finished(_) | Seen::Failed(_) => {}
+        }
+    }
+    all
+}
+
+/// How another parser ended a stream, and its whole messages.
+type Read = (String, Vec<String>);
+
+/// Why other parsers may refuse what the decoders take: a method or a path that is none, a trailer or an extension that is none, a tab
+/// behind a length, a length that is said twice alike, and what follows a message that says `close`, after which nobody reads. h11
+/// does not say why.
+const LENIENT: [&str; 11] = [
+    "HPE_INVALID_METHOD",
+    "HPE_INVALID_URL",
+    "HPE_INVALID_HEADER_TOKEN",
+    "HPE_INVALID_CHUNK_SIZE",
+    "HPE_STRICT",
+    "HPE_INVALID_CONTENT_LENGTH",
+    "HPE_LF_EXPECTED",
+    "HPE_INVALID_TRANSFER_ENCODING",
+    "HPE_UNEXPECTED_CONTENT_LENGTH",
+    "HPE_CLOSED_CONNECTION",
+    "error",
+];
+
+/// What another parser says of each stream. `None` if it is not installed.
+fn others(command: &[&str], streams: &[Vec<u8>]) -> Option<Vec<Read>> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential");
+    let mut command_line = Command::new(command[0]);
+    command_line.args(&command[1..]).current_dir(script).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command_line.stderr(Stdio::null()).spawn().ok()?;
+    let mut input = child.stdin.take().expect("its input");
+    let lines: String = streams.iter().map(|stream| format!("x{}\n", hex(stream))).collect();
+    let writer = std::thread::spawn(move || _ = input.write_all(lines.as_bytes()));
+    let output = child.wait_with_output().expect("it ends");
+    writer.join().expect("it ends");
+    let said = String::from_utf8(output.stdout).expect("text");
+    let read = |line: &str| {
+        let mut words = line.split(' ').map(str::to_owned);
+        (words.next().unwrap_or_default(), words.collect())
+    };
+    let said: Vec<Read> = said.lines().map(read).collect();
+    (said.len() == streams.len()).then_some(said)
+}
+
+/// Compares the decoders with another parser. `first`: it reads up to the first answer that is not interim.
+fn compare(name: &str, command: &[&str], streams: &[Vec<u8>], own: &[Vec<String>], first: bool) {
+    let Some(others) = others(command, streams) else { return println!("left out, not installed: {name}") };
+    let (mut agreed, mut wrong) = (0, Vec::new());
+    for ((stream, own), (how, other)) in streams.iter().zip(own).zip(&others) {
+        let final_at = own.iter().position(|message| !message.starts_with('1'));
+        let own = if first { &own[..final_at.map_or(own.len(), |at| at + 1)] } else { &own[..] };
+        let refused = LENIENT.contains(&how.as_str()) && own.starts_with(other);
+        agreed += usize::from(!own.is_empty() && !refused);
+        if !refused && !other.starts_with(own) {
+            let stream = String::from_utf8_lossy(stream);
+            wrong.push(format!("{stream:?}\n  here {own:?}\n  there {how} {other:?}"));
+        }
+    }
+    assert!(agreed > streams.len() / 10, "{name}: only {agreed} streams have a whole message");
+    assert!(
+        wrong.is_empty(),
+        "{name}: {} streams differ:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
+}
+
+#[test]
+fn answers_are_those_that_other_parsers_see() {
+    // A switch of protocols ends HTTP, and is never asked for.
+    let mut streams = streams(&RESPONSES);
+    streams.retain(|stream| !stream.windows(4).any(|bytes| bytes == b" 101"));
+    let own: Vec<Vec<String>> = streams
+        .iter()
+        .map(|stream| whole(&common::responses_with(&mut ResponseDecoder::new(), stream, &[])))
+        .collect();
+    compare("llhttp", &["node", "llhttp.js", "response"], &streams, &own, false);
+    compare("h11", &["python3", "read_h11.py"], &streams, &own, true);
+}
+
+#[test]
+fn requests_are_those_that_another_parser_sees() {
+    let streams = streams(&REQUESTS);
+    let own: Vec<Vec<String>> = streams
+        .iter()
+        .map(|stream| whole(&common::requests_with(&mut RequestDecoder::new(), stream, &[])))
+        .collect();
+    compare("llhttp", &["node", "llhttp.js", "request"], &streams, &own, false);
+}

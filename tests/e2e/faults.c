@@ -1,0 +1,149 @@
+/* Makes the n-th call of a function fail, in the first process that loads it (LD_PRELOAD). NARROWS_FAULT names the function,
+   NARROWS_FAULT_AT the call. NARROWS_FAULT_LOG is a file that gets the number of calls when the process ends. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static const char *chosen = "";
+static long at;
+static atomic_long calls;
+static int active;
+
+__attribute__((constructor)) static void begin(void) {
+  char own[32];
+  const char *first = getenv("NARROWS_FAULT_PROCESS");
+  snprintf(own, sizeof own, "%d", getpid());
+  if (first && strcmp(first, own) != 0) return; /* a child */
+  setenv("NARROWS_FAULT_PROCESS", own, 1);
+  if (!getenv("NARROWS_FAULT") || !getenv("NARROWS_FAULT_AT")) return;
+  chosen = getenv("NARROWS_FAULT");
+  at = atol(getenv("NARROWS_FAULT_AT"));
+  active = getpid();
+}
+
+__attribute__((destructor)) static void end(void) {
+  const char *log = getenv("NARROWS_FAULT_LOG");
+  if (!log || active != getpid()) return;
+  active = 0;
+  FILE *file = fopen(log, "w");
+  if (file) {
+    fprintf(file, "%ld", (long)calls);
+    fclose(file);
+  }
+}
+
+/* Whether this call fails. */
+static int fails(const char *name) {
+  if (!active || strcmp(name, chosen) != 0 || active != getpid()) return 0;
+  return atomic_fetch_add(&calls, 1) + 1 == at;
+}
+
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define FAIL(name, error, value) \
+  do {                           \
+    if (fails(name)) {           \
+      errno = (error);           \
+      return (value);            \
+    }                            \
+  } while (0)
+
+#define OPEN(name)                                        \
+  int name(const char *path, int flags, ...) {            \
+    va_list rest;                                         \
+    va_start(rest, flags);                                \
+    mode_t mode = va_arg(rest, int);                      \
+    va_end(rest);                                         \
+    FAIL("open", EMFILE, -1);                             \
+    return NEXT(name)(path, flags, mode);                 \
+  }
+OPEN(open)
+OPEN(open64)
+
+#define OPENAT(name)                                      \
+  int name(int dir, const char *path, int flags, ...) {   \
+    va_list rest;                                         \
+    va_start(rest, flags);                                \
+    mode_t mode = va_arg(rest, int);                      \
+    va_end(rest);                                         \
+    FAIL("open", EMFILE, -1);                             \
+    return NEXT(name)(dir, path, flags, mode);            \
+  }
+OPENAT(openat)
+OPENAT(openat64)
+
+ssize_t read(int fd, void *to, size_t size) {
+  FAIL("read", EIO, -1);
+  return NEXT(read)(fd, to, size);
+}
+ssize_t pread64(int fd, void *to, size_t size, off64_t where) {
+  FAIL("read", EIO, -1);
+  return NEXT(pread64)(fd, to, size, where);
+}
+ssize_t write(int fd, const void *from, size_t size) {
+  FAIL("write", ENOSPC, -1);
+  return NEXT(write)(fd, from, size);
+}
+ssize_t pwrite64(int fd, const void *from, size_t size, off64_t where) {
+  FAIL("write", ENOSPC, -1);
+  return NEXT(pwrite64)(fd, from, size, where);
+}
+int fsync(int fd) {
+  FAIL("fsync", EIO, -1);
+  return NEXT(fsync)(fd);
+}
+int fdatasync(int fd) {
+  FAIL("fsync", EIO, -1);
+  return NEXT(fdatasync)(fd);
+}
+int rename(const char *from, const char *to) {
+  FAIL("rename", EACCES, -1);
+  return NEXT(rename)(from, to);
+}
+int connect(int fd, const struct sockaddr *to, socklen_t size) {
+  FAIL("connect", ECONNREFUSED, -1);
+  return NEXT(connect)(fd, to, size);
+}
+pid_t fork(void) {
+  FAIL("clone", EAGAIN, -1);
+  return NEXT(fork)();
+}
+int posix_spawnp(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+                 char *const arguments[], char *const environment[]) {
+  if (fails("clone")) return EAGAIN;
+  return NEXT(posix_spawnp)(pid, path, actions, attributes, arguments, environment);
+}
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *with) {
+  if (fails("clone")) return EAGAIN;
+  return NEXT(pthread_create)(thread, attributes, run, with);
+}
+void *mmap64(void *near, size_t size, int protection, int flags, int fd, off64_t where) {
+  FAIL("mmap", ENOMEM, MAP_FAILED);
+  return NEXT(mmap64)(near, size, protection, flags, fd, where);
+}
+void *mmap(void *near, size_t size, int protection, int flags, int fd, off_t where) {
+  FAIL("mmap", ENOMEM, MAP_FAILED);
+  return NEXT(mmap)(near, size, protection, flags, fd, where);
+}
+long syscall(long number, ...) {
+  long a[6];
+  va_list rest;
+  va_start(rest, number);
+  for (int i = 0; i < 6; i++) a[i] = va_arg(rest, long);
+  va_end(rest);
+  if (number == SYS_io_uring_enter) FAIL("io_uring_enter", EAGAIN, -1);
+  if (number == SYS_io_uring_setup) FAIL("io_uring_setup", ENOMEM, -1);
+  return NEXT(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
