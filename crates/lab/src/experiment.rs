@@ -158,6 +158,8 @@ pub struct Experiment {
 pub struct Schedule {
     /// Trials of each scenario. If rounds are added until comparisons are decided, this is the number to start with.
     pub rounds: u32,
+    /// The position of this number in the file.
+    rounds_at: Range<usize>,
     /// The timing of each trial.
     pub timing: Timing,
     blocks: Vec<Block>,
@@ -243,6 +245,11 @@ impl Experiment {
             Form::Quick => &self.quick,
             Form::Full => &self.full,
         }
+    }
+
+    /// An error about the number of rounds of a form.
+    pub(crate) fn error_at_rounds(&self, form: Form, message: String, help: &str) -> InputError {
+        self.source.error(self.schedule(form).rounds_at.clone(), message, help)
     }
 
     /// Whether it was read from a file, and not made from values.

@@ -13,6 +13,8 @@
 //! A plan without a fixed number of rounds grows (`lab::rounds`, [`Plan::grow`]). The order of the added trials depends
 //! only on the seed and on the number of trials planned before.
 
+mod bounds;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -20,6 +22,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stats::{Design, FEWEST_ROUNDS, LOOKS, SplitMix64, USUAL_LOOKS, shuffle};
 use systems::{Catalog, InputError, Manifest, Role, Value, is_reference};
+
+use bounds::Extent;
 
 use crate::ask::Ask;
 use crate::climb;
@@ -29,6 +33,7 @@ use crate::experiment::{Experiment, Figure, Form};
 use crate::observation::{LONGEST_TRIAL_S, Scenario, Timing, Trial};
 use crate::search::{Round, Search, Stage};
 pub use crate::setup::{Base, Setup};
+pub use bounds::{MOST_BYTES, MOST_ROUNDS, MOST_SCENARIOS, MOST_TRIALS};
 
 /// Everything that a run will do, in order. It is saved with the run, so that the run can be resumed and its findings
 /// recomputed.
@@ -298,19 +303,21 @@ impl Plan {
 
     /// The same plan with as many rounds as fit into `budget_s` seconds, but at least one round of each experiment.
     pub fn within(&self, budget_s: f64) -> Self {
-        let mut rounds = self.experiments.iter().map(|e| e.rounds).max().unwrap_or(0);
-        loop {
-            let mut plan = self.clone();
-            plan.trials.retain(|trial| trial.round < rounds);
-            if rounds <= 1 || plan.estimate_s() <= budget_s {
-                for (index, trial) in plan.trials.iter_mut().enumerate() {
-                    trial.index = index as u32;
-                }
-                plan.experiments.iter_mut().for_each(|e| e.setup.rounds = e.rounds.min(rounds));
-                return plan;
-            }
-            rounds -= 1;
+        let all = self.experiments.iter().map(|e| e.rounds).max().unwrap_or(0);
+        let mut spent_s = 0.0;
+        // The first trial that does not fit. Its round is left out.
+        let beyond = self.trials.iter().find(|trial| {
+            spent_s += self.trial_s(trial);
+            spent_s > budget_s
+        });
+        let rounds = beyond.map_or(all, |trial| trial.round.clamp(1, all.max(1)));
+        let mut plan = self.clone();
+        plan.trials.retain(|trial| trial.round < rounds);
+        for (index, trial) in plan.trials.iter_mut().enumerate() {
+            trial.index = index as u32;
         }
+        plan.experiments.iter_mut().for_each(|e| e.setup.rounds = e.rounds.min(rounds));
+        plan
     }
 }
 
@@ -320,7 +327,7 @@ impl Plan {
 ///
 /// # Errors
 /// A system, knob or value that does not exist, with its position in the file or on the command line, and the nearest
-/// that does.
+/// that does; and a plan that is larger than a run may be.
 pub fn plan(
     requests: &[Request],
     catalog: &Catalog,
@@ -329,7 +336,7 @@ pub fn plan(
 ) -> Result<Plan, InputError> {
     grid::check_overrides(requests, catalog)?;
     let mut plan = Plan::new(seed, Vec::new());
-    let mut rounds = Vec::new();
+    let (mut rounds, mut extent) = (Vec::new(), Extent::default());
     for request in requests {
         if plan.experiments.iter().any(|known| known.name == request.experiment.name) {
             continue;
@@ -338,6 +345,8 @@ pub fn plan(
         if planned.scenarios.is_empty() && planned.excluded.is_empty() {
             continue; // No system that --systems names does this experiment's workload.
         }
+        extent.add(&planned, planned.rounds);
+        extent.check_at(&request.experiment, &planned)?;
         rounds.push((plan.experiments.len(), std::mem::take(&mut planned.setup.rounds)));
         plan.experiments.push(planned);
     }
@@ -391,8 +400,9 @@ fn push_duets(
     scenarios: &[&Scenario],
     rng: &mut SplitMix64,
 ) {
+    let numbers: BTreeMap<&Scenario, u32> = planned.scenarios.iter().zip(0..).collect();
     for scenario in scenarios.iter().filter(|scenario| **scenario != base || with_twin) {
-        let number = planned.scenarios.iter().position(|known| known == *scenario).unwrap_or(0) as u32;
+        let number = numbers.get(*scenario).copied().unwrap_or(0);
         let mut two = [(base, false), (*scenario, *scenario == base)];
         shuffle(&mut two, rng);
         for (scenario, twin) in two {

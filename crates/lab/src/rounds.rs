@@ -58,7 +58,9 @@ pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
     } else {
         next_looks(plan, experiments.collect(), &findings::undecided(plan, observations), left_s)
     };
-    plan.grow(&rounds);
+    if plan.has_room_for(&rounds) {
+        plan.grow(&rounds);
+    }
     plan.trials.len() > before
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::bail;
 use lab::experiment::grid::{Excluded, Overrides, Request};
 use lab::experiment::{self, Form};
-use lab::plan::{self, Plan, Planned};
+use lab::plan::{self, MOST_ROUNDS, Plan, Planned};
 use lab::session::Executor;
 use lab::store::Store;
 use serde::{Deserialize, Serialize};
@@ -83,8 +83,8 @@ fn rounds(text: &str) -> Result<Rounds, String> {
     match text.parse() {
         _ if text == "auto" => Ok(Rounds::Auto),
         _ if text == "file" => Ok(Rounds::File),
-        Ok(rounds @ 1..=10_000) => Ok(Rounds::Fixed(rounds)),
-        _ => Err("`auto`, `file`, or a number from 1 to 10000".to_owned()),
+        Ok(rounds @ 1..=MOST_ROUNDS) => Ok(Rounds::Fixed(rounds)),
+        _ => Err(format!("`auto`, `file`, or a number from 1 to {MOST_ROUNDS}")),
     }
 }
 
@@ -191,7 +191,9 @@ fn without_comparison(plan: &Plan) -> Vec<String> {
 /// The experiments that were named, or otherwise those that can be read and run without being named.
 fn chosen(args: &Args, homes: &[Home]) -> Result<Vec<experiment::Experiment>, InputError> {
     if !args.experiments.is_empty() {
-        return args.experiments.iter().map(|name| experiment::load(homes, name)).collect();
+        let mut known = BTreeSet::new();
+        let new = args.experiments.iter().filter(|name| known.insert(*name));
+        return new.map(|name| experiment::load(homes, name)).collect();
     }
     let all = experiment::list(homes);
     let (good, broken): (Vec<_>, Vec<_>) = all.into_iter().map(|(_, read)| read).partition(Result::is_ok);

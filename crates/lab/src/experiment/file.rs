@@ -1,6 +1,6 @@
 //! An experiment as serde reads it from a file, and the checks of its fields. Values take the same way, without positions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -13,6 +13,7 @@ use toml::Spanned;
 use super::{Asks, Block, DEFAULT_THRESHOLD, Experiment, Figure, Figures, Schedule, Subject, TABLES, rate};
 use crate::ask::Ask;
 use crate::observation::{LONGEST_TRIAL_S, Timing};
+use crate::plan::MOST_ROUNDS;
 
 /// The timeout of one operation in seconds, unless the file sets it.
 const DEFAULT_TIMEOUT_S: f64 = 30.0;
@@ -193,6 +194,10 @@ impl FormFile {
         if *self.rounds.get_ref() == 0 {
             return Err(source.error(self.rounds.span(), "no rounds: nothing would run", "write 3 or more"));
         }
+        if *self.rounds.get_ref() > MOST_ROUNDS {
+            let message = format!("{} rounds, and there may be {MOST_ROUNDS}", self.rounds.get_ref());
+            return Err(source.error(self.rounds.span(), message, "write fewer"));
+        }
         let seconds = |time: &Spanned<f64>, least: f64| match *time.get_ref() {
             s if s >= least && s <= LONGEST_TRIAL_S => Ok(s),
             s => {
@@ -215,7 +220,8 @@ impl FormFile {
         if blocks.is_empty() {
             return Err(source.error(span, "an empty grid: nothing would run", "add a [[….grid]] block"));
         }
-        Ok(Schedule { rounds: self.rounds.into_inner(), timing, blocks })
+        let rounds_at = self.rounds.span();
+        Ok(Schedule { rounds: self.rounds.into_inner(), rounds_at, timing, blocks })
     }
 }
 
@@ -251,11 +257,12 @@ fn check_request(source: &Source, request: &Spanned<Ask>) -> Result<(), InputErr
 }
 
 pub(super) fn check_systems(source: &Source, systems: &[Spanned<String>]) -> Result<(), InputError> {
-    for (i, system) in systems.iter().enumerate() {
+    let mut known = BTreeSet::new();
+    for system in systems {
         if is_reference(system.get_ref()) {
             return Err(source.error(system.span(), "the reference is always added", "remove it here"));
         }
-        if systems.iter().take(i).any(|earlier| earlier.get_ref() == system.get_ref()) {
+        if !known.insert(system.get_ref()) {
             return Err(source.error(system.span(), "named twice", "remove one"));
         }
     }

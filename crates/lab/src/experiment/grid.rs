@@ -19,6 +19,7 @@ use toml::Spanned;
 
 use super::{Asks, Block, Experiment, Form, rate};
 use crate::observation::Scenario;
+use crate::plan::MOST_SCENARIOS;
 
 /// The word that stands for all values in a knob's definition.
 const ALL: &str = "all";
@@ -289,6 +290,11 @@ pub fn scenarios(
                     Some((_, written)) => values(experiment, knob, written)?,
                     None => vec![knob.default.clone()],
                 };
+                let all = points.len().saturating_mul(values.len()).saturating_add(grid.scenarios.len());
+                if all > MOST_SCENARIOS {
+                    let place = wanted.iter().find(|(known, _)| known == name);
+                    return Err(too_many(experiment, name, place.and_then(|(_, written)| written.last())));
+                }
                 let too_much = values.extract_if(.., |value| knob.beyond(value).is_some());
                 beyond.extend(too_much.map(|value| (*name, knob, value)));
                 if !values.is_empty() {
@@ -407,10 +413,29 @@ fn split(text: &str) -> Result<(&str, &str), InputError> {
     }
 }
 
+/// The values of a knob make more scenarios than there may be. The place is that of its last value.
+fn too_many(experiment: &Experiment, knob: &str, last: Option<&Written>) -> InputError {
+    let message = format!(
+        "with the values of `{knob}` there are more than {MOST_SCENARIOS} scenarios, the most of a grid"
+    );
+    let help = "name fewer values or systems, or let `narrows tune` search among them";
+    match last {
+        Some(Written::OnCommandLine { text, argument }) => {
+            Source::new("--set", *argument).error(within(argument, text), message, help)
+        }
+        Some(Written::InFile(value)) => experiment.source.error(value.span(), message, help),
+        None => experiment.source.error(0..0, message, help),
+    }
+}
+
 /// Converts what was written to values of the knob.
 fn values(experiment: &Experiment, knob: &Knob, written: &[Written]) -> Result<Vec<Value>, InputError> {
     let mut values: Vec<Value> = Vec::new();
+    let most = MOST_SCENARIOS.max(knob.values.len());
     for item in written {
+        if values.len() > most {
+            break; // The caller says that there are too many.
+        }
         let found = match item {
             Written::InFile(v) if is_all(v.get_ref(), knob) => knob.values.clone(),
             Written::OnCommandLine { text, .. } if is_all(&Value::Text((*text).to_owned()), knob) => {

@@ -286,3 +286,38 @@ fn a_twin_stands_next_to_its_scenario_and_parts_no_pair() {
     }
     assert!((10..=30).contains(&first), "the order is shuffled: {first}");
 }
+
+#[test]
+fn a_plan_has_bounds_which_an_error_names() {
+    let list = |count: usize| (1..=count).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    let grid =
+        |buffers: usize| format!("[[quick.grid]]\nsize = [{}]\nbuffer = [{}]\n", list(40), list(buffers));
+    let fails = |plan: Result<Plan, InputError>, said: &str| {
+        let why = plan.expect_err(said).one_line();
+        assert!(why.contains(said), "{said}: {why}");
+    };
+    // The other system has no buffer.
+    let whole = planned(&grid(124), Overrides::default()).unwrap();
+    assert_eq!(whole.experiments[0].scenarios.iter().filter(|s| !s.is_reference()).count(), MOST_SCENARIOS);
+    fails(
+        planned(&grid(125), Overrides::default()),
+        "there are more than 5000 scenarios, the most of a grid",
+    );
+    let set =
+        |values: usize| Overrides { set: vec![format!("buffer={}", list(values))], ..Overrides::default() };
+    fails(planned("[[quick.grid]]\nsize = 1\n", set(5001)), "--set");
+    fails(planned(&grid(100_000), Overrides::default()), "e.toml");
+    // Two systems, the reference, and perhaps a twin.
+    let rounds = |rounds: u32| Overrides { rounds: Some(rounds), ..Overrides::default() };
+    let small = "[[quick.grid]]\nsize = 1\n";
+    assert_eq!(planned(small, rounds(25_000)).unwrap().trials.len(), 75_000);
+    fails(planned(small, rounds(25_001)), "about 100004 trials, and a run may have 100000");
+    fails(planned(small, rounds(u32::MAX)), "and a run may have 100000");
+    let parsed = |rounds: u64| {
+        let text = text(small).replace("rounds = 2", &format!("rounds = {rounds}"));
+        Experiment::parse(&Source::new("experiments/e.toml", text)).map_err(|why| why.one_line())
+    };
+    assert!(parsed(10_000).is_ok());
+    assert!(parsed(10_001).is_err_and(|why| why.contains("10001 rounds, and there may be 10000")));
+    assert!(parsed(4_000_000).is_err());
+}

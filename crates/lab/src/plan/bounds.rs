@@ -1,0 +1,108 @@
+//! How large a plan may be. A file of a few kilobytes can ask for millions of trials. Every loop over a plan that is within these
+//! bounds ends soon enough for nobody to wait for it.
+
+use systems::{InputError, Value};
+
+use super::{Plan, Planned};
+use crate::experiment::Experiment;
+use crate::observation::{Scenario, Trial};
+
+/// The most scenarios of an experiment: points, times the systems that have them.
+pub const MOST_SCENARIOS: usize = 5_000;
+
+/// The most rounds that a person may ask for.
+pub const MOST_ROUNDS: u32 = 10_000;
+
+/// The most trials of a run.
+pub const MOST_TRIALS: usize = 100_000;
+
+/// The most memory that the trials of a run may take, as [`size`] estimates it.
+pub const MOST_BYTES: usize = 256 << 20;
+
+/// What to do about too many trials.
+const FEWER: &str = "ask for fewer rounds, systems or values, or divide them among several runs";
+
+/// About how many bytes a trial of a scenario takes in memory and in the store.
+fn size(scenario: &Scenario) -> usize {
+    const ENTRY: usize = 64;
+    let knob = |(knob, value): (&String, &Value)| {
+        let text = if let Value::Text(text) = value { text.len() } else { 0 };
+        ENTRY + knob.len() + text
+    };
+    let knobs: usize = scenario.point.iter().map(knob).sum();
+    size_of::<Trial>() + scenario.experiment.len() + scenario.system.len() + knobs
+}
+
+/// What a plan would have.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Extent {
+    trials: usize,
+    bytes: usize,
+}
+
+impl Extent {
+    /// Adds so many rounds of an experiment. Each may have a twin, and each duet has a trial of the base.
+    pub(super) fn add(&mut self, planned: &Planned, rounds: u32) {
+        let times = if planned.duet { 2 } else { 1 };
+        let trials = planned.scenarios.len().saturating_add(1).saturating_mul(times);
+        let bytes: usize = planned.scenarios.iter().map(size).sum();
+        let largest = planned.scenarios.iter().map(size).max().unwrap_or(0);
+        let rounds = rounds as usize;
+        self.trials = self.trials.saturating_add(trials.saturating_mul(rounds));
+        let of_round = bytes.saturating_add(largest).saturating_mul(times);
+        self.bytes = self.bytes.saturating_add(of_round.saturating_mul(rounds));
+    }
+
+    /// Whether it is within the bounds.
+    ///
+    /// # Errors
+    /// The bound that it exceeds.
+    fn check(self) -> Result<(), String> {
+        let Self { trials, bytes } = self;
+        if trials > MOST_TRIALS {
+            return Err(format!("about {trials} trials, and a run may have {MOST_TRIALS}"));
+        }
+        if bytes > MOST_BYTES {
+            let mib = |bytes: usize| bytes.div_ceil(1 << 20);
+            return Err(format!("its trials take {} MiB, and may take {}", mib(bytes), mib(MOST_BYTES)));
+        }
+        Ok(())
+    }
+
+    /// Whether it is within the bounds, with the position of the rounds of the experiment that exceeds them.
+    ///
+    /// # Errors
+    /// The bound that it exceeds.
+    pub(super) fn check_at(self, experiment: &Experiment, planned: &Planned) -> Result<(), InputError> {
+        self.check().map_err(|why| {
+            let what = format!("{} scenarios in {} rounds: {why}", planned.scenarios.len(), planned.rounds);
+            experiment.error_at_rounds(planned.form, what, FEWER)
+        })
+    }
+}
+
+impl Plan {
+    /// Whether it stays within the bounds with so many more rounds of each of its experiments.
+    pub(crate) fn has_room_for(&self, rounds: &[(usize, u32)]) -> bool {
+        let mut extent = Extent { trials: self.trials.len(), bytes: 0 };
+        for (index, rounds) in rounds {
+            if let Some(planned) = self.experiments.get(*index) {
+                extent.add(planned, rounds.saturating_sub(planned.rounds));
+            }
+        }
+        extent.check().is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_bounded() {
+        let extent = |bytes| Extent { trials: 1, bytes };
+        assert_eq!(extent(MOST_BYTES).check(), Ok(()));
+        let why = extent(MOST_BYTES + 1).check().expect_err("too much");
+        assert_eq!(why, "its trials take 257 MiB, and may take 256");
+    }
+}
