@@ -1,7 +1,7 @@
 //! The HTTP reference endpoints. Requests go in; answers come out in the order of the requests, each when it is due.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use wire::http::{
     BodyLength, CONTINUE, Connection, HttpEvent, Limits, Method, RequestDecoder, RequestHead, Version,
