@@ -9,7 +9,14 @@ use crate::CloseStyle;
 
 fn rules(http2: Http2) -> Rules {
     let patience = Duration::from_secs(3600);
-    Rules { max_keepalive: None, farewell: CloseStyle::Announced, body: 1 << 30, room: 1 << 30, http2, patience }
+    Rules {
+        max_keepalive: None,
+        farewell: CloseStyle::Announced,
+        body: 1 << 30,
+        room: 1 << 30,
+        http2,
+        patience,
+    }
 }
 
 fn request(id: u32, path: &str, ends: bool) -> Vec<u8> {
