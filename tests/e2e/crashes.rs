@@ -146,7 +146,7 @@ const VERBS: [&[&str]; 4] = [
 ];
 
 /// Writes these bytes as the store, and asserts that each verb prints what it printed about the whole store, or says in a line
-/// what is wrong, and that reading changes nothing. Returns how many verbs failed.
+/// what is wrong, and that reading changes nothing. The list of runs says it instead of the run. Returns how many verbs failed.
 fn bear(lab: &Lab, whole: &[Ended], bytes: &[u8], how: &str) -> u32 {
     forget(&lab.home);
     fs::write(lab.home.path("narrows.db"), bytes).expect("a file");
@@ -154,6 +154,10 @@ fn bear(lab: &Lab, whole: &[Ended], bytes: &[u8], how: &str) -> u32 {
     for (words, whole) in VERBS.iter().zip(whole) {
         let ended = lab.narrows(words);
         match ended.status.code() {
+            Some(0) if words == &["report"] && ended.stdout.contains(" damaged ") => {
+                assert!(ended.stdout.contains("narrows.db cannot be read"), "{how}: {ended:#?}");
+                failed += 1;
+            }
             Some(0) => assert_eq!(ended.stdout, whole.stdout, "{how}: {words:?}: {ended:#?}"),
             Some(1) => {
                 let told = ended.stderr.strip_suffix('\n').expect("a line");

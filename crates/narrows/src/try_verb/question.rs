@@ -334,7 +334,7 @@ impl Args {
         let blocks = self.by_scheme(arms, of_build, axes)?;
         let mut experiment = Experiment::new(subject, &systems, self.rounds.unwrap_or(3), timing, &blocks)?;
         experiment.base = systems.first().map(|name| (*name).to_owned());
-        experiment.duet = self.duet;
+        experiment.duet = self.is_duet(workload)?;
         let goal = self.slo.as_ref().and_then(Slo::goal).cloned();
         experiment.ask = ask.map(|ask| Ask { goal, ..ask });
         Ok(experiment)

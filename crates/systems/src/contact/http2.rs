@@ -233,8 +233,8 @@ impl Interpreter {
             self.heads.trailers(block).map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
         } else {
             let head = self.heads.response(block).map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
-            let lines =
-                head.text.iter().position(|byte| *byte == b'\n').and_then(|at| head.text.get(at + 1..));
+            // The first line is replaced.
+            let lines = head.text.splitn(2, |byte| *byte == b'\n').nth(1);
             let mut text = format!("HTTP/1.1 {} \r\n", head.status).into_bytes();
             text.extend_from_slice(lines.unwrap_or_default());
             if head.status < 200 {

@@ -69,7 +69,7 @@ fn the_example_in_the_contracts_is_valid() {
     assert!(manifest.knob(Workload::Requests, "buffer").is_none());
     assert!(manifest.knob(Workload::Requests, "pipeline").is_some());
     let names: Vec<&str> = manifest.knobs_in(Workload::Upload).map(|(name, _)| name).collect();
-    let of_work = ["size", "concurrency", "reuse", "expect", "tls", "certificate", "sessions"];
+    let of_work = ["size", "concurrency", "reuse", "expect", "http", "tls", "certificate", "sessions"];
     assert_eq!(names, [&of_work[..], &["buffer"]].concat());
     assert_eq!(applied(&manifest.apply["buffer"], &Value::Integer(65536)), "{buffer, 65536}");
     assert_eq!(applied("sendfile {on_off};", &Value::Boolean(true)), "sendfile on;");
