@@ -21,8 +21,13 @@ impl Secure {
     }
 
     /// Whether both sides agreed on HTTP/2.
+    pub(crate) fn agrees_on_http2(&self) -> bool {
+        self.channel.alpn() == Some(b"h2")
+    }
+
+    /// Whether they did, and may send now.
     pub(crate) fn speaks_http2(&self) -> bool {
-        self.channel.ready() && self.channel.alpn() == Some(b"h2")
+        self.channel.ready() && self.agrees_on_http2()
     }
 
     /// Whether the peer has said that it will send nothing more.

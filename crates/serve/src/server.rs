@@ -107,7 +107,14 @@ impl Seat {
         let Some(secure) = &mut self.secure else { return self.peer.hear(bytes, now, rules, counts) };
         let mut wants = Wants::default();
         let peer = &mut self.peer;
-        let sound = secure.open(bytes, |plain| wants.add(peer.hear(plain, now, rules, counts)));
+        // Both sides agree before the handshake ends, and the first bytes may come together with its end.
+        let agreed = secure.agrees_on_http2();
+        let sound = secure.open(bytes, |plain| {
+            if agreed {
+                peer.agree_on_http2(rules);
+            }
+            wants.add(peer.hear(plain, now, rules, counts));
+        });
         if secure.speaks_http2() {
             peer.agree_on_http2(rules);
         }
