@@ -47,8 +47,8 @@ fn an_interrupted_comparison_goes_on_with_its_gate() {
     let _alone = alone();
     let home = Home::new();
     let [fast, slow] = fast_and_slow(&home);
-    let words =
-        ["try", &fast, &slow, "--fail-if", "rate<0.9", "--rounds", "5", "-d", "1s", "--warmup", "200ms"];
+    let gate = ["try", &fast, &slow, "--fail-if", "rate<0.9", "--no-duet"];
+    let words = [&gate[..], &["--rounds", "5", "-d", "1s", "--warmup", "200ms"]].concat();
     let mut begun = home.spawn(&words);
     assert!(until(|| home.observations().len() > 1 || !begun.running()) && begun.running());
     begun.signal(libc::SIGINT);
