@@ -107,15 +107,14 @@ fn a_run_has_the_same_findings_or_says_what_failed_and_can_be_resumed() {
             Vec::new()
         };
         assert_eq!(all[..kept.len()].len(), kept.len(), "no trial more than there are");
-        if ended.status.success() {
+        let same = |ended: &Ended| {
             // A manifest that could not be read leaves its system out, which is said.
             let less = ended.stderr.contains("is left out");
-            assert!(
-                less || lab.report("json") == findings,
-                "call {} of {}: {ended:#?}",
-                fault.at,
-                fault.function
-            );
+            let (at, function) = (fault.at, fault.function);
+            assert!(less || lab.report("json") == findings, "call {at} of {function}: {ended:#?}");
+        };
+        if ended.status.success() {
+            same(&ended);
         } else if lab.home.has_run() {
             lab.home.run(["run", "--resume", "last", "--fake", "truth.toml"]).code(0);
             assert_eq!(
@@ -125,13 +124,7 @@ fn a_run_has_the_same_findings_or_says_what_failed_and_can_be_resumed() {
                 fault.at,
                 fault.function
             );
-            let less = ended.stderr.contains("is left out");
-            assert!(
-                less || lab.report("json") == findings,
-                "call {} of {}: {ended:#?}",
-                fault.at,
-                fault.function
-            );
+            same(&ended);
         }
         ended
     });

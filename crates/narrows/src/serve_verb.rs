@@ -177,7 +177,7 @@ impl Args {
             _ => self.identity()?,
         };
         // A client that offers no application protocol is served, too.
-        let alpn = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let alpn = vec![tls::HTTP2.to_vec(), b"http/1.1".to_vec()];
         let parameters =
             tls::Parameters { versions, alpn, sessions: self.tickets, ..tls::Parameters::default() };
         let serving = tls::Serving { identity, clients: None, parameters };

@@ -165,7 +165,7 @@ impl TlsArgs {
     fn parameters_of(&self, http2: bool) -> Parameters {
         let mut parameters = self.parameters();
         if http2 {
-            parameters.alpn = vec![b"h2".to_vec()];
+            parameters.only_http2();
         }
         parameters
     }

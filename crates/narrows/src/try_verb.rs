@@ -19,7 +19,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use lab::condition::Condition;
 use lab::findings::{Estimate, Findings};
-use lab::plan::Plan;
+use lab::plan::{MOST_ROUNDS, Plan};
 use lab::rounds;
 use lab::store::Store;
 use load::Slo;
@@ -77,7 +77,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = common::duration, conflicts_with = "rounds")]
     budget: Option<Duration>,
     /// Run exactly this many rounds
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ROUNDS)))]
     rounds: Option<u32>,
     /// The seed that shuffles the order of trials; by default a new one, which is saved with the run
     #[arg(long, value_name = "N")]

@@ -22,7 +22,7 @@ impl Secure {
 
     /// Whether both sides agreed on HTTP/2.
     pub(crate) fn agrees_on_http2(&self) -> bool {
-        self.channel.alpn() == Some(b"h2")
+        self.channel.alpn() == Some(tls::HTTP2)
     }
 
     /// Whether they did, and may send now.

@@ -38,5 +38,5 @@ pub use error::TlsError;
 pub use fault::{CertificateFault, Detail, Fault};
 pub use handshake::{Handshake, Kind};
 pub use listener::{Listener, Serving};
-pub use parameters::{Parameters, Version, ciphers, groups};
+pub use parameters::{HTTP2, Parameters, Version, ciphers, groups};
 pub use pem::Identity;

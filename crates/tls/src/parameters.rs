@@ -73,6 +73,16 @@ pub struct Parameters {
     pub sessions: bool,
 }
 
+/// The name of HTTP/2 among application protocols (RFC 9113, section 3.2).
+pub const HTTP2: &[u8] = b"h2";
+
+impl Parameters {
+    /// Lets the connection agree on HTTP/2 and on nothing else.
+    pub fn only_http2(&mut self) {
+        self.alpn = vec![HTTP2.to_vec()];
+    }
+}
+
 /// The cipher suites: rustls' value, IANA's name, and OpenSSL's where it differs.
 const CIPHERS: [(SupportedCipherSuite, &str, &str); 9] = [
     (cipher_suite::TLS13_AES_256_GCM_SHA384, "TLS_AES_256_GCM_SHA384", ""),

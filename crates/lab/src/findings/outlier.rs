@@ -49,11 +49,14 @@ fn scenario_outliers(
     let far = stats::outliers(&logs, planned.threshold.ln_1p());
     let marked = figures.iter().zip(far).filter(|(_, far)| *far);
     marked
-        .map(|((round, log), _)| Outlier {
-            scenario: planned.label(scenario),
-            round: trial_of(scenario, *round, observations).map_or(*round, |o| o.trial.round) + 1,
-            ratio: planned.figure.advantage(log.exp(), middle.exp()),
-            because: reasons(planned.figure, e, *round, observations),
+        .map(|((block, log), _)| {
+            let trial = trial_of(scenario, *block, observations);
+            Outlier {
+                scenario: planned.label(scenario),
+                round: trial.map_or(*block, |o| o.trial.round) + 1,
+                ratio: planned.figure.advantage(log.exp(), middle.exp()),
+                because: trial.map_or_else(Vec::new, |o| reasons(planned.figure, e, o)),
+            }
         })
         .collect()
 }
@@ -69,10 +72,8 @@ fn trial_of<'a>(
 }
 
 /// The doubts about this trial that do not apply to the scenario.
-fn reasons(figure: Figure, e: &Estimate, round: u32, observations: &[&Observation]) -> Vec<Evidence> {
-    let scenario = &e.scenario;
-    let observation = trial_of(scenario, round, observations);
-    let Some(Outcome::Measured(m)) = observation.map(|o| &o.outcome) else { return Vec::new() };
-    let doubts = estimate::doubts_of(figure, scenario, m).into_iter();
+fn reasons(figure: Figure, e: &Estimate, trial: &Observation) -> Vec<Evidence> {
+    let Outcome::Measured(m) = &trial.outcome else { return Vec::new() };
+    let doubts = estimate::doubts_of(figure, &e.scenario, m).into_iter();
     doubts.filter(|seen| !e.doubts.contains_key(&seen.doubt())).collect()
 }

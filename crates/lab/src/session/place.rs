@@ -118,7 +118,7 @@ impl Place<'_> {
         let (http2, mut tls) = (self.work().http2(), self.launch.tls.cloned());
         if let Some(dialing) = tls.as_mut().filter(|_| http2) {
             // No other protocol is accepted in its place.
-            dialing.parameters.alpn = vec![b"h2".to_vec()];
+            dialing.parameters.only_http2();
         }
         let opening = ask.proxy_protocol.map(ProxyProtocol::opening);
         let host = self.manifest.attached().and_then(|attached| attached.host.clone());

@@ -165,13 +165,7 @@ impl<S: Source> Requests<S> {
         if judge.may_stream(head.length, end_stream) {
             stream.events = judge.stream(Head::http1(status, bytes));
         }
-        if let Err(fault) = admitted {
-            fail(state, place, fault, Some(Code::CANCEL), outcomes);
-        } else if end_stream {
-            self.finish(state, place, outcomes);
-        } else {
-            state.touched.push(id);
-        }
+        self.go_on(state, place, (id, end_stream), admitted, outcomes);
         Ok(())
     }
 
@@ -217,14 +211,26 @@ impl<S: Source> Requests<S> {
             return Ok(());
         }
         let judge = self.source.judge(&mut self.judge, stream.request);
-        if let Err(fault) = judge.add(&mut stream.answer, data, &mut stream.kept, &mut stream.events) {
-            fail(state, place, fault, Some(Code::CANCEL), outcomes);
-        } else if end_stream {
-            self.finish(state, place, outcomes);
-        } else {
-            state.touched.push(id);
-        }
+        let added = judge.add(&mut stream.answer, data, &mut stream.kept, &mut stream.events);
+        self.go_on(state, place, (id, end_stream), added, outcomes);
         Ok(())
+    }
+
+    /// Handles an answer that has come further, after what has come of it was judged.
+    #[inline]
+    fn go_on(
+        &mut self,
+        state: &mut State<S::Request>,
+        place: usize,
+        (id, end_stream): (u32, bool),
+        judged: Result<(), Fault>,
+        outcomes: &mut Outcomes,
+    ) {
+        match judged {
+            Err(fault) => fail(state, place, fault, Some(Code::CANCEL), outcomes),
+            Ok(()) if end_stream => self.finish(state, place, outcomes),
+            Ok(()) => state.touched.push(id),
+        }
     }
 
     /// Judges a complete answer.
