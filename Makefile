@@ -20,11 +20,12 @@ check: lint
 	cargo test --workspace --locked --lib --bins --test check
 
 # All tests. Many of the parallel tests wait for something, so four run at a time, whatever the number of cores. At the end it lists
-# what could not be tested on this machine; with NARROWS_TEST_ALL=1 such a test fails.
+# what could not be tested on this machine. With NARROWS_TEST_ALL=1 such a test fails if Debian has what it lacks.
 test: install-test lint
 	@mkdir -p target && : > $(SKIPPED)
 	cargo test --workspace --locked --no-run
 	target/debug/narrows systems --install || true
+	scripts/conformance
 	NARROWS_SKIPPED="$(CURDIR)/$(SKIPPED)" cargo test --workspace --locked --no-fail-fast -- --test-threads=4
 	cargo test --workspace --locked --lib simulation -- --ignored
 	@if [ -s $(SKIPPED) ]; then sort -u $(SKIPPED) | sed 's/^/Skipped: /'; else echo 'Nothing was skipped.'; fi

@@ -2,7 +2,7 @@
 //! against the conformance tests h2spec and h2specd.
 
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -10,7 +10,8 @@ use tempfile::TempDir;
 
 use crate::load_tls::Issued;
 use crate::support::{
-    Ended, Guarded, NARROWS, Served, has, installed, load_json, nginx, plain, run, say_skipped, until,
+    Ended, Guarded, NARROWS, Served, checkout, has, installed, load_json, nginx, plain, run, say_skipped,
+    until,
 };
 
 /// Drives with HTTP/2, one connection of 100 streams and several of few. All answers must be right.
@@ -156,6 +157,15 @@ fn other_clients_are_answered() {
     }
 }
 
+/// The path of a conformance test, if `scripts/conformance` could build it. Not every machine reaches the Go module proxy.
+fn conformance(tool: &str) -> Option<PathBuf> {
+    let path = checkout().join("target/tools").join(tool);
+    if !path.exists() {
+        say_skipped(tool, "scripts/conformance could not build it");
+    }
+    Some(path).filter(|path| path.exists())
+}
+
 /// The counts in the last line of h2spec and h2specd: all, passed, skipped and failed.
 fn counted(ended: &Ended) -> Vec<u64> {
     let line = ended.stdout.lines().rev().find(|line| line.contains(" tests, ")).unwrap_or_default();
@@ -176,7 +186,7 @@ fn spec(program: &Path, url: &str, secured: bool) -> Ended {
 
 #[test]
 fn the_server_conforms() {
-    let Some(program) = installed("h2spec") else { return };
+    let Some(program) = conformance("h2spec") else { return };
     let issued = Issued::new(&["localhost", "127.0.0.1"], 1);
     let secured = issued.serve(&[]);
     let ended = spec(&program, &secured.http, true);
@@ -191,7 +201,7 @@ fn the_server_conforms() {
 
 #[test]
 fn the_generator_conforms() {
-    let Some(program) = installed("h2specd") else { return };
+    let Some(program) = conformance("h2specd") else { return };
     let dir = TempDir::new().expect("a folder");
     let drive = format!("{NARROWS} load --http2 -c 1 -n 1 --timeout 1s");
     // It gives up where a command takes three seconds, or a port is taken.
@@ -212,10 +222,5 @@ fn the_generator_conforms() {
     }
     let Some(ended) = ended else { return say_skipped("h2specd", "this machine is too busy for it") };
     let counts = counted(&ended);
-    // The generator closes after its GOAWAY. If more has arrived meanwhile, the kernel resets the connection, and h2specd sees that
-    // before it has read the GOAWAY.
-    let is_reset =
-        |line: &&str| ["connection reset by peer", "broken pipe"].iter().any(|why| line.contains(why));
-    let resets = ended.stdout.lines().filter(is_reset).count() as u64;
-    assert!(counts.len() == 4 && counts[0] >= 57 && counts[3] * 2 <= resets, "{}", ended.stdout);
+    assert!(counts.len() == 4 && counts[0] >= 57 && counts[1] == counts[0], "{}", ended.stdout);
 }

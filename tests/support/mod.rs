@@ -212,8 +212,6 @@ pub fn installed(server: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
     folders.push(Path::new("/usr/sbin").to_owned());
-    // `scripts/install --test` builds what no package has.
-    folders.push(checkout().join("target/tools"));
     let found = folders.iter().map(|folder| folder.join(server)).find(|path| path.exists());
     if found.is_none() {
         skip(server, "it is not installed");

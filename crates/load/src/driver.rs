@@ -12,6 +12,7 @@ mod events;
 mod exchanges;
 mod lanes;
 mod multiplexing;
+mod partings;
 mod phases;
 mod share;
 mod streams;
@@ -31,6 +32,7 @@ use crate::tally::{Named, Tally};
 use crate::times::Times;
 use exchanges::Exchange;
 use lanes::Lanes;
+use partings::Partings;
 use phases::Gate;
 pub(crate) use share::Share;
 
@@ -100,6 +102,8 @@ pub(crate) struct Driver<'a, P: Protocol> {
     pacer: Pacer,
     /// Callers or arrivals without a connection: when each wanted to send.
     waiting: VecDeque<Time>,
+    /// Connections that were lanes' and part from their peers.
+    partings: Partings<P>,
     /// Open loop: lanes with room; the one that has been idle longest comes first.
     idle: VecDeque<usize>,
     /// Closed loop: how many callers are to leave, because peers allow fewer exchanges than they would have open.
@@ -215,6 +219,9 @@ pub(crate) fn drive<P: Protocol>(
     }
     driver.abandon();
     driver.hang_up(reactor.io());
+    while !driver.partings.is_empty() && reactor.turn(partings::PATIENCE, &mut driver).is_ok() {
+        driver.partings.sweep(reactor.io(), Time::now());
+    }
     Ok(driver.tally)
 }
 
@@ -236,6 +243,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             pacer: share.warmup_pacer(),
             waiting: VecDeque::new(),
             idle: VecDeque::new(),
+            partings: Partings::default(),
             retries: VecDeque::new(),
             leaving: 0,
             outcomes: Outcomes::default(),
@@ -405,9 +413,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             self.lost(fault, &exchange, (index, oldest));
             self.callers_return(1);
         }
-        if let Some(conn) = self.lanes.detach(index) {
-            io.close(conn);
-        }
+        self.leave(io, index, false);
         if retry_later {
             let retry_at = self.now + RETRY;
             self.lanes[index].retry_at = Some(retry_at);
@@ -418,12 +424,26 @@ impl<'a, P: Protocol> Driver<'a, P> {
         }
     }
 
-    /// Closes every connection, so that the peer notices.
+    /// Closes a lane's connection: at once, unless its peer still hears something, or it is to part anyway.
+    fn leave(&mut self, io: &mut Io, index: usize, parts: bool) {
+        let lane = &mut self.lanes[index];
+        let (session, sending) = (lane.session.take(), lane.sending);
+        let Some(conn) = self.lanes.detach(index) else { return };
+        match session.filter(|session| parts || self.protocol.standing(session).speaks) {
+            Some(session) => {
+                self.partings.begin(io, &mut self.protocol, (conn, session, sending), self.now);
+            }
+            None => io.close(conn),
+        }
+    }
+
+    /// Closes every connection, so that the peer notices. One that carries many exchanges may still get frames of those that have
+    /// ended, so it ends as one whose peer hears something.
     fn hang_up(&mut self, io: &mut Io) {
         for index in 0..self.lanes.len() {
-            if let Some(conn) = self.lanes.detach(index) {
-                io.close(conn);
-            }
+            let lane = &self.lanes[index];
+            let parts = !P::IN_ORDER && lane.answered && lane.exchanges.is_empty();
+            self.leave(io, index, parts);
         }
     }
 
@@ -443,6 +463,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             self.share.idle_timeout.map_or(self.share.timeout, |idle| idle.min(self.share.timeout));
         let every = (shortest / 50).clamp(Duration::from_millis(5), Duration::from_millis(100));
         self.sweep_at = self.now + every;
+        self.partings.sweep(io, self.now);
         self.expire();
         for index in 0..self.lanes.len() {
             let lane = &mut self.lanes[index];

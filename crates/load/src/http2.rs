@@ -135,7 +135,7 @@ impl<S: Source> Protocol for Requests<S> {
         while state.may_begin() && out.len() < BATCH {
             self.send_head(state, &mut out);
         }
-        if state.uploads > 0 {
+        if state.uploads > 0 && state.ready {
             state.upload(&self.body, &mut out);
         }
         if out.is_empty() {

@@ -40,10 +40,6 @@ impl<P: Protocol> Driver<'_, P> {
         match end {
             Err(fault) => {
                 self.callers_return(returning);
-                if standing.speaks {
-                    // An alert tells the peer why.
-                    self.pump(io, index);
-                }
                 let lane = &self.lanes[index];
                 if lane.ready && lane.exchanges.is_empty() && fault.class == ErrorClass::Protocol {
                     self.unasked(*fault, index);
@@ -197,7 +193,9 @@ impl<P: Protocol> Driver<'_, P> {
 
 impl<P: Protocol> Handler for Driver<'_, P> {
     fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
-        let Some(index) = self.lanes.find(conn) else { return };
+        let Some(index) = self.lanes.find(conn) else {
+            return self.partings.event(io, &mut self.protocol, conn, event);
+        };
         self.now = Time::now();
         match event {
             Event::Received(bytes, age) => self.received(io, index, bytes, age),

@@ -51,6 +51,8 @@ impl<S: Source> Requests<S> {
             };
             if let Err(broken) = heard {
                 put_go_away(&mut state.control, 0, broken.code, broken.why);
+                // Nothing else is sent after it.
+                state.ready = false;
                 return Err(unreadable(state.greeted, bytes, broken));
             }
         }
