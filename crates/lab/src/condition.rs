@@ -86,7 +86,7 @@ impl Condition {
 /// The unit in which a figure is measured, in that of a bound.
 fn unit(figure: Figure) -> f64 {
     match figure {
-        Figure::P50Us | Figure::P99Us => 1e-6,
+        Figure::P50Us | Figure::P99Us | Figure::FirstRequestUs => 1e-6,
         Figure::MsPerUpload | Figure::StartMs => 1e-3,
         figure if figure.is_time_of_answer() => 1e-6,
         _ => 1.0,

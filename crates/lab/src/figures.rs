@@ -49,13 +49,19 @@ pub(crate) fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Opt
         Figure::InstructionsPerUnit => {
             counted(|counts, unit| counts.per_operation(counts.instructions?, unit))
         }
-        Figure::StartMs => m.system.ready_s.map(|ready_s| ready_s * 1e3),
+        // Runs of earlier versions have no first request.
+        Figure::StartMs => m.system.ready_s.map(|s| (s + m.system.first_request_s.unwrap_or(0.0)) * 1e3),
+        Figure::FirstRequestUs => m.system.first_request_s.map(|s| s * 1e6),
+        Figure::IdleCpu => m.system.idle_cpu.map(|share| share.max(LEAST_IDLE)),
         Figure::IdleMemoryBytes => {
             m.system.rest_pss_bytes.map(|bytes| bytes as f64).filter(|bytes| *bytes > 0.0)
         }
         Figure::MemoryBytes => Some(m.system.peak_pss_bytes as f64).filter(|bytes| *bytes > 0.0),
     }
 }
+
+/// A system that sleeps takes no CPU time, and no ratio to nothing can be had. It counts as one that takes a microsecond in a second.
+const LEAST_IDLE: f64 = 1e-6;
 
 /// How exactly the edges of a closed loop's window let its figure be known, as a share of it. It is no noise: if all answers
 /// take equally long, it is the same in every round. 0 for figures that do not depend on the edges.

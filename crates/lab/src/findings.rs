@@ -7,6 +7,7 @@ mod apply;
 mod asked;
 mod beside;
 mod best;
+mod bundled;
 mod ceiling;
 mod claim;
 mod comparison;

@@ -142,6 +142,9 @@ pub struct Trial {
     /// Whether this is the yardstick's second trial in the round. The difference between the two is noise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub twin: bool,
+    /// Whether the system is watched without load for a second, before it is driven.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rests: bool,
     /// Whether the kernel's work for the system is counted after the window.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counted: bool,
@@ -151,7 +154,18 @@ impl Trial {
     /// A trial that belongs to no plan.
     pub fn alone(scenario: Scenario, timing: Timing) -> Self {
         let (index, round, objective, ask, duet) = (0, 0, None, None, None);
-        Self { index, round, scenario, timing, objective, ask, duet, twin: false, counted: false }
+        Self {
+            index,
+            round,
+            scenario,
+            timing,
+            objective,
+            ask,
+            duet,
+            twin: false,
+            rests: false,
+            counted: false,
+        }
     }
 
     /// A number that the trials have in common which are compared with each other: those of a round, or of a duet. That of a duet

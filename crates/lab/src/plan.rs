@@ -132,6 +132,9 @@ const START_REFERENCE_S: f64 = 0.1;
 /// operation.
 pub(crate) const COUNTING_S: f64 = 0.2;
 
+/// How long a system is watched without load, seconds.
+pub(crate) const REST_S: f64 = 1.0;
+
 /// Whether the kernel's work is counted after a trial. It is in the first round only, because counts hardly vary.
 /// Clients are not counted, because they drive themselves. A figure that is a count needs it in each round.
 fn is_counted(planned: &Planned, round: u32) -> bool {
@@ -148,13 +151,14 @@ pub fn estimate_s(trial: &Trial) -> f64 {
 /// The expected duration of a trial, seconds: start and stop, warm-up, measured windows and counting.
 fn with_start(trial: &Trial, start: f64) -> f64 {
     let counting = if trial.counted { COUNTING_S } else { 0.0 };
+    let rest = if trial.rests { REST_S } else { 0.0 };
     let windows = match trial.objective {
         Some(_) => climb::estimate_s(trial.timing),
         None => trial.timing.measure_s,
     };
     // Two that happen at the same time share it.
     let sharing = if trial.duet.is_some() { 2.0 } else { 1.0 };
-    start + (trial.timing.warmup_s + windows) / sharing + counting
+    start + rest + (trial.timing.warmup_s + windows) / sharing + counting
 }
 
 impl Planned {
@@ -423,7 +427,8 @@ fn push(
     let index = trials.len() as u32;
     let (scenario, timing, counted) = (scenario.clone(), planned.timing, is_counted(planned, round));
     let (objective, ask) = (planned.objective.clone(), planned.ask.clone());
-    trials.push(Trial { index, round, scenario, timing, objective, ask, duet, twin, counted });
+    let rests = planned.figures.iter().any(|figure| figure == Figure::IdleCpu);
+    trials.push(Trial { index, round, scenario, timing, objective, ask, duet, twin, rests, counted });
 }
 
 fn planned(

@@ -206,6 +206,7 @@ pub(crate) fn drive<P: Protocol>(
         if driver.now == before || driver.is_open() {
             driver.now = Time::now();
         }
+        driver.note_pause(before, patience);
         if driver.is_open() {
             driver.arrive(reactor.io());
         }
@@ -281,6 +282,15 @@ impl<'a, P: Protocol> Driver<'a, P> {
             open_loop: share.arrivals.are_open(),
             share,
             protocol,
+        }
+    }
+
+    /// Takes note of how late this turn of the loop is. It began at `before`, and was to wait for `patience` at most.
+    #[inline]
+    fn note_pause(&mut self, before: Time, patience: Duration) {
+        let took = self.now.since(before);
+        if took > patience && self.window {
+            self.tally.pause = self.tally.pause.max(took - patience);
         }
     }
 

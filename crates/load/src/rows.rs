@@ -125,6 +125,9 @@ macro_rules! rows {
             cpu: Duration [sum, Both];
             "Time in which the generator's threads could run and waited for a core, in the window. Zero if the kernel does not say."
             waited: Duration [sum, Both];
+            "The longest time for which a generator's loop did not come to what it had to do, in the window: it handled something \
+             else, or had no core. Shorter pauses than a turn of the loop hide in its waiting."
+            pause: Duration [max, Both], saved as pause_s: f64, printed as longest_pause_s: f64;
             "The CPU time of the busiest core as a share of the window. Without pinned threads, that of the busiest thread."
             busiest: f64 [max, Both];
             "The reactor's backend: `io_uring` or `epoll`."

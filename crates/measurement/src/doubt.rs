@@ -51,7 +51,7 @@ pub enum Doubt {
     NoContinue,
     /// The server refused sessions that were offered, or gave none, where connections were to be resumed.
     NotResumed,
-    /// Streams came in one read each: the system or a proxy held them back.
+    /// Streams came in one read each, or in fewer reads than from the base: the system or a proxy held them back.
     Buffered,
     /// The window was too short for the operations in it.
     TooShort,
@@ -71,6 +71,10 @@ pub enum Doubt {
     StolenTime,
     /// The processor throttled itself because of heat.
     Throttled,
+    /// A limit of CPU time stopped the system or the generator.
+    Held,
+    /// The generator's loop stood still for a noticeable part of the window.
+    GeneratorPaused,
 }
 
 /// The kind of a trial, which decides which doubts can arise.
@@ -144,6 +148,8 @@ pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
         machine::limit_near(m),
         machine::stolen_time(m),
         machine::throttled(m),
+        machine::held(m),
+        machine::generator_paused(m),
     ];
     found.into_iter().flatten().collect()
 }

@@ -67,6 +67,10 @@ macro_rules! measurement {
                 pub throttles: u64,
                 /// CPU time that the hypervisor gave to others in the window, in seconds, over all cores.
                 pub stolen_s: f64,
+                /// For how long a limit of CPU time stopped the control groups of the system and the generator in the window, in seconds,
+                /// over all cores.
+                #[serde(default)]
+                pub held_s: f64,
                 /// Sockets in TIME_WAIT when the window closed, on the whole machine.
                 pub time_wait: u64,
                 /// The number of ports from which connections to one address can come. 0 if unknown.

@@ -44,6 +44,12 @@ table! {
         /// Seconds from its start until it was ready. None if its user started it.
         #[serde(default)]
         pub ready_s: Option<f64>,
+        /// Seconds from the send of the first request to its right answer, after it was ready. None if its user started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub first_request_s: Option<f64>,
+        /// CPU seconds per second without load, after it had answered the check of equal work. None if nobody asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub idle_cpu: Option<f64>,
         /// The proportional set size when it was ready and had answered the check of equal work, bytes. None if its user started
         /// it.
         #[serde(default)]

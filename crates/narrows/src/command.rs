@@ -1,12 +1,14 @@
 //! Commands as systems: the options that say how a command is started and what is sent to it. `try` and `tune` share them.
 //!
-//! [`arms`] makes manifests of commands, [`names`] calls them, [`knobs`] reads lists and ranges of values, and [`learn`] looks at a command once.
+//! [`arms`] makes manifests of commands, [`names`] calls them, [`knobs`] reads lists and ranges of values, [`learn`] looks at a command
+//! once, and [`upstream`] gives commands a server behind them.
 
 pub mod arms;
 pub mod knobs;
 pub mod learn;
 mod names;
 pub mod pace;
+mod upstream;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -87,6 +89,10 @@ pub struct StartArgs {
     /// Start this command before all trials and keep it running beside them: a database, an upstream
     #[arg(long = "service", value_name = "COMMAND")]
     pub services: Vec<String>,
+    /// Start `narrows serve` on this port before all trials and keep it running beside them: a server for {upstream} in commands, which
+    /// stands for its URL. It streams at /events/N and /v1/chat/completions
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "18080")]
+    pub upstream: Option<u16>,
     /// How long a command may take until it listens [default: 10s, and up to 5m while it is busy, as `go run` is]
     #[arg(long, value_name = "TIME", value_parser = common::duration)]
     pub ready: Option<Duration>,
@@ -354,7 +360,18 @@ impl CommandArgs {
 
     /// Whether services run beside the system.
     pub fn has_services(&self) -> bool {
-        !self.start.services.is_empty()
+        !self.start.services.is_empty() || self.start.upstream.is_some()
+    }
+
+    /// It with the URL of `--upstream` in its commands and in these.
+    ///
+    /// # Errors
+    /// No command has a place for it, or one has a place and there is no server.
+    pub fn with_upstream(mut self, texts: &mut [String]) -> Result<Self, Usage> {
+        let given = self.knobs.iter().filter_map(|knob| Some(knob.split_once('=')?.0));
+        let listed = self.parameter_lists.iter().step_by(2).map(String::as_str);
+        self.start.put_upstream(texts, given.chain(listed)).map_err(Usage)?;
+        Ok(self)
     }
 
     /// Starts the services. They stop when they are dropped.
@@ -368,13 +385,16 @@ impl CommandArgs {
         cancel: &AtomicBool,
     ) -> anyhow::Result<Vec<Service>> {
         let ready = self.start.ready.unwrap_or(READY);
-        let start = |text: &String| {
-            let words = arms::words(&Source::new("--service", text.as_str()), self.start.shell)?;
-            let started = Service::start(&words, dir, &placement.system, ready, cancel);
+        let typed = self.start.services.iter();
+        let typed =
+            typed.map(|text| Ok(arms::words(&Source::new("--service", text.as_str()), self.start.shell)?));
+        let own = self.start.upstream_words().transpose();
+        let start = |words: anyhow::Result<Vec<String>>| {
+            let started = Service::start(&words?, dir, &placement.system, ready, cancel);
             started
                 .map_err(|error| anyhow!("{}: {}\n{}", error.system, error.reason, error.output.trim_end()))
         };
-        self.start.services.iter().map(start).collect()
+        own.into_iter().chain(typed).map(start).collect()
     }
 
     /// The first given option that a system with a manifest does not take, and what to do instead.
@@ -389,6 +409,7 @@ impl CommandArgs {
             (start.prepare.is_some(), "--prepare", STARTED),
             (start.conclude.is_some(), "--conclude", STARTED),
             (!start.services.is_empty(), "--service", STARTED),
+            (start.upstream.is_some(), "--upstream", STARTED),
             (start.ready.is_some(), "--ready", STARTED),
             (start.attach, "--attach", STARTED),
             (sent.request_path.is_some(), "--path", SENT),

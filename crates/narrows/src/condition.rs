@@ -60,10 +60,14 @@ pub enum FigureChoice {
     Instructions,
     /// The largest proportional set size.
     Memory,
-    /// The time from the start of the program until it is ready.
+    /// The time from the start of the program to its first right answer.
     Start,
+    /// The time of the first request to a new process.
+    FirstRequest,
     /// The proportional set size when it is ready, before any load.
     IdleMemory,
+    /// The CPU time in a second without load, which each trial waits for.
+    IdleCpu,
 }
 
 impl FigureChoice {
@@ -90,7 +94,9 @@ impl FigureChoice {
             Self::Instructions => Figure::InstructionsPerUnit,
             Self::Memory => Figure::MemoryBytes,
             Self::Start => Figure::StartMs,
+            Self::FirstRequest => Figure::FirstRequestUs,
             Self::IdleMemory => Figure::IdleMemoryBytes,
+            Self::IdleCpu => Figure::IdleCpu,
         }
     }
 
@@ -134,14 +140,14 @@ impl FigureChoice {
         match self {
             Self::Rate | Self::MaxRate => Some(&RATE),
             Self::P50 | Self::P99 | Self::Cpu => Some(&TIME),
-            Self::Start => Some(&TIME),
+            Self::Start | Self::FirstRequest => Some(&TIME),
             Self::Memory | Self::IdleMemory => Some(&MEMORY),
             Self::Events | Self::Goodput => Some(&RATE),
             Self::FirstByte | Self::FirstEvent | Self::FirstEventP99 | Self::Gap | Self::GapP99 => {
                 Some(&TIME)
             }
             Self::LongestGap | Self::Whole => Some(&TIME),
-            Self::Calls | Self::Instructions | Self::EventsPerRead => None,
+            Self::Calls | Self::Instructions | Self::EventsPerRead | Self::IdleCpu => None,
         }
     }
 

@@ -104,7 +104,7 @@ impl FleetArgs {
         }
         match &self.sut {
             Some(_) if services => Err(Usage(
-                "--service starts its command on this machine: start it on the machine of --sut yourself"
+                "--service and --upstream start a command on this machine: start it on the machine of --sut yourself"
                     .to_owned(),
             )),
             _ => Ok(()),

@@ -131,6 +131,7 @@ pub struct Args {
 
 /// Compares the arms, and prints the answer.
 pub fn run(args: &Args, asked: &Asked, files: Limit) -> End {
+    let args = &args.with_upstream()?;
     let comparison = Comparison::read(args, asked, files)?;
     if !args.is_of_commits() {
         return Ok(comparison.answer(None, comparison.screen())?.code);
@@ -151,6 +152,7 @@ pub fn run(args: &Args, asked: &Asked, files: Limit) -> End {
 
 /// Continues a saved comparison of commands or running servers.
 pub fn resume(args: &Args, asked: &Asked, run: &Run, lab: &LabArgs, files: Limit) -> End {
+    let args = &args.with_upstream()?;
     let comparison = Comparison::read(args, asked, files)?;
     if run.header.plan.conditions.len() != comparison.conditions.len() {
         bail!(
@@ -165,6 +167,27 @@ pub fn resume(args: &Args, asked: &Asked, run: &Run, lab: &LabArgs, files: Limit
     let place = run.go_on(lab, parts, files, &comparison.cancel)?;
     let Some(place) = place else { return Ok(ExitCode::from(INTERRUPTED)) };
     Ok(comparison.carried_out(place, run, comparison.screen())?.code)
+}
+
+impl Args {
+    /// Says that answers are streams of several events, if no figure is about how they arrive.
+    fn tell_of_streams(&self, events: Option<u64>) {
+        let of_streams = |choice: &FigureChoice| choice.figure(Workload::Requests).is_of_streams();
+        if let Some(events) = events
+            && !self.figures().iter().any(of_streams)
+        {
+            common::say(format_args!(
+                "the answers are streams of {events} events: --figure first-event,gap,longest-gap says how they arrive"
+            ));
+        }
+    }
+
+    /// These with the URL of `--upstream` in their commands.
+    fn with_upstream(&self) -> Result<Self, Usage> {
+        let mut arms = self.arms.clone();
+        let command = self.command.clone().with_upstream(&mut arms)?;
+        Ok(Self { arms, command, ..self.clone() })
+    }
 }
 
 /// A checked question, and where it is answered.
@@ -275,6 +298,7 @@ impl<'a> Comparison<'a> {
             args.needs_paces(*workload),
         )?;
         let Some(learnt) = learnt else { return Ok(runs::not_begun(&*executor)?.into()) };
+        args.tell_of_streams(learnt.events);
         let plan = rounds::several_times(args.grown(&catalog, &arms, learnt)?, times);
         let store = Store::open(&args.store.of_commands())?;
         if let Some(name) = &args.save {

@@ -8,6 +8,7 @@ mod target;
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use systems::Service;
 use systems::machine::Limit;
 
 use crate::command::{self, CommandArgs};
-use crate::common::{self, End, INTERRUPTED};
+use crate::common::{self, End, INTERRUPTED, Usage};
 use crate::condition::FigureChoice;
 use crate::first_use;
 use crate::here;
@@ -110,6 +111,7 @@ fn some_memory(text: &str) -> Result<u64, String> {
 
 /// Searches, saves every trial, and prints the advice.
 pub fn run(args: &Args, asked: &Asked, files: Limit) -> End {
+    let args = &args.with_upstream()?;
     args.lab.fleet.check_commands(&args.command)?;
     let cancel = common::cancellation()?;
     let target = Target::read(args)?;
@@ -136,6 +138,7 @@ pub fn run(args: &Args, asked: &Asked, files: Limit) -> End {
 
 /// Continues a saved search.
 pub fn resume(args: &Args, run: &Run, lab: &LabArgs, files: Limit) -> End {
+    let args = &args.with_upstream()?;
     let cancel = common::cancellation()?;
     let target = Target::read(args)?;
     let services = args.services(&target, &cancel)?;
@@ -146,6 +149,13 @@ pub fn resume(args: &Args, run: &Run, lab: &LabArgs, files: Limit) -> End {
 }
 
 impl Args {
+    /// These with the URL of `--upstream` in their command.
+    fn with_upstream(&self) -> Result<Self, Usage> {
+        let mut target = self.target.clone();
+        let command = self.command.clone().with_upstream(slice::from_mut(&mut target))?;
+        Ok(Self { target, command, ..self.clone() })
+    }
+
     /// Starts what runs beside a command.
     fn services(&self, target: &Target, cancel: &AtomicBool) -> anyhow::Result<Vec<Service>> {
         self.command.services(&target.dir, &here::placement(), cancel)

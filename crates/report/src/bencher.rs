@@ -77,7 +77,9 @@ fn figure(e: &FigureView<'_>, estimate: &Estimate) -> Option<(&'static str, Metr
         Figure::InstructionsPerUnit => ("instructions", 1.0),
         Figure::MemoryBytes => ("memory", 1.0),
         Figure::StartMs => ("start", 1e6),
+        Figure::FirstRequestUs => ("first-request", 1e3),
         Figure::IdleMemoryBytes => ("idle-memory", 1.0),
+        Figure::IdleCpu => ("idle-cpu", 1.0),
     };
     // The ends of what is hardly measured say nothing: the tables do not show them either.
     let interval = estimate.interval.filter(|(low, high)| !is_hardly_measured(*low, *high));

@@ -218,7 +218,10 @@ fn on_one_screen(page: &Page, e: &FigureView<'_>, table: &Table) -> Captioned {
 
 /// Whether a warning is about the machine, and so about all experiments alike.
 fn is_of_the_run(code: Code) -> bool {
-    matches!(code, Code::Trial(Doubt::StolenTime | Doubt::CoresShared | Doubt::Throttled))
+    matches!(
+        code,
+        Code::Trial(Doubt::StolenTime | Doubt::CoresShared | Doubt::Throttled | Doubt::GeneratorPaused)
+    )
 }
 
 /// Whether a warning may change what the reader concludes from the answer. Trials that vary show in the intervals.

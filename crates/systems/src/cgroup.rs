@@ -1,6 +1,7 @@
-//! A limit on the memory of one system: a control group of its own (cgroups(7), both versions).
+//! Control groups (cgroups(7), both versions): a limit on the memory of one system, and how long limits of CPU time have
+//! stopped this program and what it started.
 //!
-//! Makes a folder under `/sys/fs/cgroup`, and removes it when the system has ended.
+//! Makes a folder under `/sys/fs/cgroup` for a limit, and removes it when the system has ended.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -23,13 +24,13 @@ pub(crate) struct MemoryLimit {
     processes: Arc<File>,
 }
 
-/// Where control groups with a memory limit can be made.
+/// The groups of one controller in which this program is.
 #[derive(Debug, PartialEq, Eq)]
 struct Hierarchy {
-    /// The folders to try, the nearest first.
-    parents: Vec<PathBuf>,
-    /// The file that takes the limit.
-    file: &'static str,
+    /// Their folders, its own first.
+    groups: Vec<PathBuf>,
+    /// Whether they are of the first version.
+    first: bool,
 }
 
 impl MemoryLimit {
@@ -39,15 +40,13 @@ impl MemoryLimit {
     /// No control group may be made here, and why.
     pub(crate) fn new(bytes: u64) -> Result<Self, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let Some(Hierarchy { parents, file }) =
-            hierarchy(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"))
-        else {
+        let Some(Hierarchy { groups, first }) = Hierarchy::of("memory") else {
             return Err("the kernel has no control groups for memory here".to_owned());
         };
+        let file = if first { "memory.limit_in_bytes" } else { "memory.max" };
         let name = format!("narrows-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let mut why = String::new();
-        for parent in parents {
+        for parent in groups {
             sweep(&parent);
             let folder = parent.join(&name);
             match Self::make(&folder, file, bytes) {
@@ -104,22 +103,44 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// Finds the hierarchy of memory from `/proc/self/mountinfo` and `/proc/self/cgroup`.
-fn hierarchy(mounts: &str, own: &str) -> Option<Hierarchy> {
-    let one = mount(mounts, "cgroup", Some("memory"));
-    if let Some(mounted) = one {
-        let path = own.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            parts.next()?.split(',').any(|name| name == "memory").then(|| parts.next())?
-        });
-        return Some(Hierarchy {
-            parents: upwards(&mounted, path.unwrap_or("/")),
-            file: "memory.limit_in_bytes",
-        });
+/// For how long limits of CPU time have stopped the groups in which this program is, in seconds, since they were made. What it
+/// starts is in them too. A group that wants several cores is stopped on each of them, and all of that counts.
+pub(crate) fn held_s() -> f64 {
+    let Some(Hierarchy { groups, .. }) = Hierarchy::of("cpu") else { return 0.0 };
+    let stats = groups.iter().filter_map(|group| fs::read_to_string(group.join("cpu.stat")).ok());
+    stats.map(|stat| stopped_s(&stat)).sum()
+}
+
+/// The time in a `cpu.stat`: version 1 counts nanoseconds, version 2 microseconds.
+fn stopped_s(stat: &str) -> f64 {
+    let counts = stat.lines().filter_map(|line| line.split_once(' '));
+    let in_seconds = counts.filter_map(|(name, count)| match name {
+        "throttled_time" => Some(count.parse::<f64>().ok()? / 1e9),
+        "throttled_usec" => Some(count.parse::<f64>().ok()? / 1e6),
+        _ => None,
+    });
+    in_seconds.sum()
+}
+
+impl Hierarchy {
+    fn of(controller: &str) -> Option<Self> {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Self::parse(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"), controller)
     }
-    let mounted = mount(mounts, "cgroup2", None)?;
-    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-    Some(Hierarchy { parents: upwards(&mounted, path), file: "memory.max" })
+
+    /// Finds it from `/proc/self/mountinfo` and `/proc/self/cgroup`.
+    fn parse(mounts: &str, own: &str, controller: &str) -> Option<Self> {
+        if let Some(mounted) = mount(mounts, "cgroup", Some(controller)) {
+            let path = own.lines().find_map(|line| {
+                let mut parts = line.splitn(3, ':').skip(1);
+                parts.next()?.split(',').any(|name| name == controller).then(|| parts.next())?
+            });
+            return Some(Self { groups: upwards(&mounted, path.unwrap_or("/")), first: true });
+        }
+        let mounted = mount(mounts, "cgroup2", None)?;
+        let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+        Some(Self { groups: upwards(&mounted, path), first: false })
+    }
 }
 
 /// The mount point of a file system of this kind, with this option.
@@ -147,15 +168,25 @@ mod tests {
     #[test]
     fn both_versions_are_found() {
         let two = "30 25 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
-        let found = hierarchy(two, "0::/user.slice/a.scope\n").expect("version 2");
-        assert_eq!(found.file, "memory.max");
-        let parents = ["/sys/fs/cgroup/user.slice/a.scope", "/sys/fs/cgroup/user.slice", "/sys/fs/cgroup"];
-        assert_eq!(found.parents, parents.map(PathBuf::from));
-        let one = "31 25 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+        let found = Hierarchy::parse(two, "0::/user.slice/a.scope\n", "memory").expect("version 2");
+        let groups = ["/sys/fs/cgroup/user.slice/a.scope", "/sys/fs/cgroup/user.slice", "/sys/fs/cgroup"];
+        assert_eq!(found, Hierarchy { groups: groups.map(PathBuf::from).to_vec(), first: false });
+        let one = "31 25 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
                    32 25 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
-        let found = hierarchy(one, "4:memory:/job\n3:cpu:/\n0::/\n").expect("version 1");
-        assert_eq!(found.file, "memory.limit_in_bytes");
-        assert_eq!(found.parents, ["/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory"].map(PathBuf::from));
-        assert_eq!(hierarchy("", ""), None);
+        let found = |controller| Hierarchy::parse(one, "4:memory:/job\n3:cpu,cpuacct:/\n0::/\n", controller);
+        let first = |groups: &[&str]| {
+            let groups = groups.iter().map(PathBuf::from).collect();
+            Some(Hierarchy { groups, first: true })
+        };
+        assert_eq!(found("memory"), first(&["/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory"]));
+        assert_eq!(found("cpu"), first(&["/sys/fs/cgroup/cpu"]));
+        assert_eq!(Hierarchy::parse("", "", "memory"), None);
+    }
+
+    #[test]
+    fn both_versions_say_how_long_a_group_was_stopped() {
+        assert_eq!(stopped_s("nr_periods 9\nnr_throttled 2\nthrottled_time 1500000000\n"), 1.5);
+        assert_eq!(stopped_s("usage_usec 7\nnr_throttled 2\nthrottled_usec 250000\nnr_bursts 0\n"), 0.25);
+        assert_eq!(stopped_s("usage_usec 7\n"), 0.0, "the root group has no limit");
     }
 }

@@ -69,10 +69,14 @@ figures! {
     InstructionsPerUnit = "instructions_per_unit",
     /// The largest proportional set size of the system, in bytes.
     MemoryBytes = "memory_bytes",
-    /// Milliseconds from the start of the system's program until it was ready.
+    /// Milliseconds from the start of the system's program to its first right answer.
     StartMs = "start_ms",
+    /// The time of the first request to a new process, in microseconds.
+    FirstRequestUs = "first_request_us",
     /// The proportional set size of the system when it was ready and had no load yet, in bytes.
     IdleMemoryBytes = "idle_memory_bytes",
+    /// CPU seconds per second that the system takes without load.
+    IdleCpu = "idle_cpu",
 }
 
 impl Figure {
@@ -119,7 +123,7 @@ impl Figure {
 
     /// Whether it says how the system was before it had any load.
     pub fn is_before_load(self) -> bool {
-        matches!(self, Self::StartMs | Self::IdleMemoryBytes)
+        matches!(self, Self::StartMs | Self::FirstRequestUs | Self::IdleMemoryBytes | Self::IdleCpu)
     }
 
     /// Whether it says what the work costs the system, and not how fast the work is done.

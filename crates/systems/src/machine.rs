@@ -10,6 +10,7 @@ use rustix::process::{Resource, getrlimit};
 use rustix::thread::{CapabilitySet, CpuSet, capabilities, sched_getaffinity};
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup;
 use crate::sys;
 
 /// The limit on open files.
@@ -116,18 +117,26 @@ pub struct Disturbance {
     pub stolen_s: f64,
     /// See [`throttles`].
     pub throttles: u64,
+    /// For how long limits of CPU time have stopped the control groups of this program and of what it started, in seconds over
+    /// all cores.
+    pub held_s: f64,
 }
 
 impl Disturbance {
     /// The disturbance since the machine started.
     pub fn so_far() -> Self {
-        Self { stolen_s: stolen_s(), throttles: throttles() }
+        Self { stolen_s: stolen_s(), throttles: throttles(), held_s: cgroup::held_s() }
     }
 
     /// The disturbance since an `earlier` reading.
     pub fn since(self, earlier: Self) -> Self {
         let throttles = self.throttles.saturating_sub(earlier.throttles);
-        Self { stolen_s: (self.stolen_s - earlier.stolen_s).max(0.0), throttles }
+        let since = |now: f64, before: f64| (now - before).max(0.0);
+        Self {
+            stolen_s: since(self.stolen_s, earlier.stolen_s),
+            throttles,
+            held_s: since(self.held_s, earlier.held_s),
+        }
     }
 }
 
@@ -367,7 +376,7 @@ mod tests {
 
     #[test]
     fn disturbances_are_counted_from_an_earlier_reading() {
-        let disturbance = |stolen_s, throttles| Disturbance { stolen_s, throttles };
+        let disturbance = |stolen_s, throttles| Disturbance { stolen_s, throttles, held_s: stolen_s };
         assert_eq!(disturbance(3.0, 7).since(disturbance(1.0, 5)), disturbance(2.0, 2));
         // A counter can go back, for example when a core goes offline.
         assert_eq!(disturbance(0.5, 1).since(disturbance(1.0, 5)), disturbance(0.0, 0));

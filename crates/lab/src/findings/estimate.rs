@@ -12,6 +12,7 @@ use systems::is_reference;
 use super::Detail;
 use super::Rows;
 use super::Warmth;
+use super::bundled;
 use super::ceiling;
 use super::effort::Effort;
 use super::level;
@@ -66,9 +67,18 @@ pub struct Estimate {
     /// Seconds from the system's start until it was ready, the median over trials. None if that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_s: Option<f64>,
+    /// Seconds from the send of the first request to its right answer, the median over trials. None if that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_request_s: Option<f64>,
     /// The proportional set size when the system was ready, in bytes, the median over trials. None if it was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rest_memory_bytes: Option<f64>,
+    /// Events of streams for each read that brought any, the median over trials. None if there were no streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events_per_read: Option<f64>,
+    /// The mean time to the first event of a stream in microseconds, the median over trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_event_us: Option<f64>,
     /// The memory for each of many connections. None if the trials cannot tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_per_connection: Option<PerConnection>,
@@ -246,6 +256,7 @@ pub(super) fn estimates(
     if !planned.figure.is_cost() {
         ceiling::mark(&rows, &mut estimates);
     }
+    bundled::mark(planned, &mut estimates);
     (estimates, rows)
 }
 
@@ -292,7 +303,12 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
         work: Effort::of(unit, all()),
         peak_memory_bytes: all().map(|m| m.system.peak_pss_bytes).max().filter(|bytes| *bytes > 0),
         ready_s: median(all().filter_map(|m| m.system.ready_s)),
+        first_request_s: median(all().filter_map(|m| m.system.first_request_s)),
         rest_memory_bytes: median(all().filter_map(|m| Some(m.system.rest_pss_bytes? as f64))),
+        events_per_read: median(
+            all().filter(|m| m.event_reads > 0).map(|m| m.events as f64 / m.event_reads as f64),
+        ),
+        first_event_us: median(all().filter_map(|m| Some(m.first_event_us.as_ref()?.mean))),
         memory_per_connection: PerConnection::of(all()),
         socket_memory_bytes: all().map(|m| m.system.socket_memory_bytes).max().unwrap_or(0),
         attempts,

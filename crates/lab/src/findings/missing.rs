@@ -47,6 +47,8 @@ pub enum Missing {
     },
     /// The figure is a count that the kernel did not give.
     NotCounted,
+    /// No answer of the usual trial was within the limits of good answers.
+    NothingGood,
     /// No trial has the figure, or it is zero.
     NoFigure,
 }
@@ -79,6 +81,7 @@ impl Estimate {
                 Missing::TooFewAnswers { needed, had, longer_s }
             }
             _ if figure.needs_counts() => Missing::NotCounted,
+            _ if figure == Figure::GoodPerS && self.figure == Some(0.0) => Missing::NothingGood,
             _ => Missing::NoFigure,
         })
     }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Percentile;
 use systems::knob::Kind;
-use systems::{Role, Value, allotment};
+use systems::{Role, Value};
 
 use super::Rows;
 use super::comparison::is_hardly_measured;
@@ -57,6 +57,8 @@ impl Unit {
             Figure::P50Us | Figure::P99Us => Self::Microseconds,
             Figure::FirstByteUs | Figure::FirstEventUs | Figure::FirstEventP99Us => Self::Microseconds,
             Figure::GapUs | Figure::GapP99Us | Figure::LongestGapUs | Figure::WholeUs => Self::Microseconds,
+            Figure::FirstRequestUs => Self::Microseconds,
+            Figure::IdleCpu => Self::Share,
             Figure::EventsPerS | Figure::GoodPerS => Self::PerSecond,
             Figure::EventsPerRead => Self::Count,
             Figure::CpuPerUnit => Self::SecondsPerOperation,
@@ -258,7 +260,9 @@ pub(super) fn figure_column(planned: &View<'_>) -> Column {
         Figure::InstructionsPerUnit => format!("instr/{unit}"),
         Figure::MemoryBytes => "memory".to_owned(),
         Figure::StartMs => "start".to_owned(),
+        Figure::FirstRequestUs => "first request".to_owned(),
         Figure::IdleMemoryBytes => "idle memory".to_owned(),
+        Figure::IdleCpu => "idle CPU".to_owned(),
     };
     column(name, Unit::of(planned.figure))
 }
@@ -296,7 +300,6 @@ fn measures(planned: &View<'_>, rows: &[&Estimate], figure: Column, errors: bool
             if e.trials == 0 { Cell::Empty } else { Cell::Number(e.error_share) }
         }));
     }
-    parts.extend(started(planned, rows));
     let yardstick = if planned.base.is_some() { "of base" } else { "of ref" };
     // Of a cost, the share that it needs.
     let share = move |e: &Estimate| e.of_reference.map(|of| if asked.is_cost() { of.recip() } else { of });
@@ -331,20 +334,21 @@ fn measures(planned: &View<'_>, rows: &[&Estimate], figure: Column, errors: bool
             if e.trials == 0 { Cell::Empty } else { count(Some(e.socket_memory_bytes)) }
         }));
     }
+    parts.extend(started(rows));
     // What is the figure stands in front already, trial by trial.
     let (front, rest): (Vec<Part>, Vec<Part>) = (parts.drain(..1).collect(), parts);
     front.into_iter().chain(rest.into_iter().filter(|(column, _)| column.name != own)).collect()
 }
 
-/// How systems were when they were ready, where their share of the machine varies: what they set up may depend on it.
-fn started(planned: &Planned, rows: &[&Estimate]) -> Vec<Part<'static>> {
-    let shares = varied(planned).any(|axis| allotment::knob(&axis.knob).is_some());
-    if !shares || rows.iter().all(|e| e.ready_s.is_none()) {
+/// How systems began, and what they held without load. Not of those that their users started.
+fn started(rows: &[&Estimate]) -> Vec<Part<'static>> {
+    if rows.iter().all(|e| e.ready_s.is_none()) {
         return Vec::new();
     }
+    let start_ms = |e: &Estimate| Some((e.ready_s? + e.first_request_s.unwrap_or(0.0)) * 1e3);
     vec![
-        part(column("ready in", Unit::Milliseconds), |e| e.ready_s.map(|s| s * 1e3).into()),
-        part(column("at rest", Unit::Bytes), |e| e.rest_memory_bytes.into()),
+        part(column("start", Unit::Milliseconds), move |e| start_ms(e).into()),
+        part(column("idle memory", Unit::Bytes), |e| e.rest_memory_bytes.into()),
     ]
 }
 

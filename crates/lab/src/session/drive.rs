@@ -13,6 +13,7 @@ use systems::process::Running;
 use systems::tcp::Watch;
 
 use crate::observation::Stage;
+use crate::plan::REST_S;
 use crate::session::climb::climb;
 use crate::session::driver::{Driver, Orders};
 use crate::session::first::begun;
@@ -71,8 +72,11 @@ struct Served<'a> {
     orders: Orders,
     /// How long it took until it was ready.
     ready: Option<Duration>,
-    /// Its memory before the drive.
+    /// How long the first request took, in seconds.
+    first_request: Option<f64>,
+    /// Its memory and its CPU time before the drive.
     rest: Option<u64>,
+    idle_cpu: Option<f64>,
 }
 
 impl<'a> Served<'a> {
@@ -81,9 +85,15 @@ impl<'a> Served<'a> {
         let ready = running.age();
         let (driver, orders) = (place.driver(), place.orders(listening(&running)?));
         let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
+        // A server that its user started has had its first request.
+        let first_request = match ready {
+            Some(_) => driver.first_request(&orders)?,
+            None => None,
+        };
         check_equal_work(place, &driver, &orders, &running)?;
+        let idle_cpu = if place.trial.rests { idle_cpu(place, &running)? } else { None };
         let rest = running.memory();
-        Ok(Self { place, running, driver, orders, ready, rest })
+        Ok(Self { place, running, driver, orders, ready, first_request, rest, idle_cpu })
     }
 
     /// Drives it. Returns the orders of the drive that was measured, too.
@@ -96,7 +106,9 @@ impl<'a> Served<'a> {
                 .map_err(|e| e.with_output(running.tail()))?,
         };
         measured.system.ready_s = self.ready.map(|age| age.as_secs_f64());
+        measured.system.first_request_s = self.first_request;
         measured.system.rest_pss_bytes = self.rest;
+        measured.system.idle_cpu = self.idle_cpu;
         Ok((orders, measured))
     }
 }
@@ -183,6 +195,22 @@ fn trace(driver: &Driver<'_>, orders: &Orders, running: &Running) -> Option<Trac
         system_calls: found.system_calls,
         reads: found.reads,
     })
+}
+
+/// What a system takes without load: CPU seconds per second.
+fn idle_cpu(place: &Place<'_>, running: &Running) -> Result<Option<f64>, TrialError> {
+    let mut sampler = running.sampler();
+    let began = Time::now();
+    sampler.mark();
+    while Time::now().since(began).as_secs_f64() < REST_S {
+        if place.cancelled() {
+            return Err(TrialError::Interrupted);
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    let elapsed_s = Time::now().since(began).as_secs_f64();
+    running.check_alive()?;
+    Ok(Some(sampler.finish().cpu_s / elapsed_s))
 }
 
 /// Makes a few small exchanges of the trial's kind before anything is timed, so that a server that does other work is

@@ -14,7 +14,7 @@ use systems::contact::Access;
 use systems::relay::Relay;
 use systems::trace;
 use systems::work::Upload;
-use systems::{Listening, Work, machine};
+use systems::{Listening, Work, Workload, machine};
 use wire::frames::Prefix;
 
 use crate::ask::{Ask, Payload};
@@ -87,6 +87,28 @@ impl Driver<'_> {
         self.tally(&job)
     }
 
+    /// Makes the first request to a new process, and says how long the answer took, in seconds. `None` if it was wrong, which the
+    /// check of equal work says, or if the work is not requests.
+    pub(super) fn first_request(&self, orders: &Orders) -> Result<Option<f64>, TrialError> {
+        if orders.work.workload() != Workload::Requests {
+            return Ok(None);
+        }
+        let (traffic, _) = traffic(orders, None)?;
+        let mut job = self.few(orders, Target { address: address(&orders.access.server)?, traffic }, 1);
+        job.timeout = seconds(orders.timing.timeout_s);
+        let tally = self.tally(&job)?;
+        let answered_us = Measurement::from_tally(&tally).service_us;
+        Ok((tally.successes == 1).then_some(answered_us.mean / 1e6))
+    }
+
+    /// A job of a few exchanges, one after the other.
+    fn few(&self, orders: &Orders, target: Target, exchanges: u64) -> Job {
+        let mut job = Job::new(target, 1, Stop::Count(exchanges));
+        job.timeout = seconds(orders.timing.timeout_s).min(Duration::from_secs(5));
+        job.announce = orders.ask.proxy_protocol.map(Into::into);
+        job
+    }
+
     /// Makes three exchanges of the trial's kind, with uploads of `size` bytes. Returns what was wrong with the first
     /// that failed.
     pub(super) fn equal_work(&self, orders: &Orders, size: u64) -> Result<Option<String>, TrialError> {
@@ -97,9 +119,7 @@ impl Driver<'_> {
         let address = relay.as_ref().map_or_else(|| address(server), |relay| Ok(relay.address().into()))?;
         let how = if relay.is_some() { ", through a relay of this trace" } else { "" };
         trace::say(|| format!("equal work: three exchanges{how}"));
-        let mut job = Job::new(Target { address, traffic }, 1, Stop::Count(EXCHANGES as u64));
-        job.timeout = seconds(orders.timing.timeout_s).min(Duration::from_secs(5));
-        job.announce = orders.ask.proxy_protocol.map(Into::into);
+        let job = self.few(orders, Target { address, traffic }, EXCHANGES as u64);
         let tally = self.tally(&job)?;
         let wrong =
             tally.first_errors.iter().next().map(|(class, example)| format!("{class}: {}", example.what()));

@@ -26,6 +26,7 @@ pub(super) struct Readings {
     system: SystemUse,
     stolen_s: f64,
     throttles: u64,
+    held_s: f64,
     time_wait: u64,
     retransmits: u64,
     ports: u64,
@@ -88,6 +89,7 @@ impl Window {
             system,
             stolen_s: self.disturbed.stolen_s,
             throttles: self.disturbed.throttles,
+            held_s: self.disturbed.held_s,
             time_wait: self.time_wait,
             retransmits: self.retransmits,
             ports: machine::ports(),
@@ -102,6 +104,7 @@ impl Readings {
         measurement.system = self.system.clone();
         measurement.stolen_s = self.stolen_s;
         measurement.throttles = self.throttles;
+        measurement.held_s = self.held_s;
         measurement.time_wait = self.time_wait;
         measurement.retransmits = self.retransmits;
         measurement.ports = self.ports;

@@ -100,6 +100,17 @@ pub enum Evidence {
         /// The mean time of a whole answer, microseconds.
         whole_us: f64,
     },
+    /// Streams came in fewer reads than those of the base.
+    Bundled {
+        /// Events for each read that brought any.
+        per_read: f64,
+        /// The same of the base.
+        base_per_read: f64,
+        /// The mean time to the first event, microseconds.
+        first_us: f64,
+        /// The same of the base.
+        base_first_us: f64,
+    },
     /// Arrivals of an open loop were not sent when they were due.
     Behind {
         /// All arrivals.
@@ -250,6 +261,18 @@ pub enum Evidence {
         /// How many times.
         times: u64,
     },
+    /// A limit of CPU time stopped the system or the generator.
+    Held {
+        /// For how long, as a share of one core.
+        share: f64,
+    },
+    /// The generator's loop stood still.
+    Paused {
+        /// The longest time in seconds.
+        pause_s: f64,
+        /// As a share of the window.
+        share: f64,
+    },
 }
 
 impl Evidence {
@@ -271,7 +294,7 @@ impl Evidence {
             Self::FailuresEvery { .. } => Doubt::ErrorsOnSchedule,
             Self::NoContinue { .. } => Doubt::NoContinue,
             Self::SessionsRefused { .. } | Self::NoSessions { .. } => Doubt::NotResumed,
-            Self::OneRead { .. } => Doubt::Buffered,
+            Self::OneRead { .. } | Self::Bundled { .. } => Doubt::Buffered,
             Self::NothingEnded { .. } | Self::FewEnded { .. } | Self::FewLatencies { .. } => Doubt::TooShort,
             Self::Scatter { .. } | Self::Halves { .. } => Doubt::UnsteadyWindow,
             Self::SlowBeginning { .. } => Doubt::WarmUpUnfinished,
@@ -281,6 +304,8 @@ impl Evidence {
             Self::Ports { .. } | Self::Files { .. } => Doubt::LimitNear,
             Self::Stolen { .. } => Doubt::StolenTime,
             Self::Throttled { .. } => Doubt::Throttled,
+            Self::Held { .. } => Doubt::Held,
+            Self::Paused { .. } => Doubt::GeneratorPaused,
         }
     }
 

@@ -5,6 +5,11 @@ use crate::{Measurement, SystemUse};
 
 /// Stolen time is in doubt above this share of one core.
 const STOLEN: f64 = 0.02;
+/// The same for time in which a limit stopped the system or the generator.
+const HELD: f64 = 0.02;
+/// A pause of the generator's loop is in doubt above this share of the window. A rate is lower by as much, and percentiles of answers
+/// that waited meanwhile are not the system's.
+const PAUSED: f64 = 0.05;
 /// Ports or files are nearly used up above this share.
 const NEAR: f64 = 0.8;
 
@@ -48,4 +53,16 @@ pub(super) fn stolen_time(m: &Measurement) -> Option<Evidence> {
 /// The evidence if the processor slowed itself down for heat.
 pub(super) fn throttled(m: &Measurement) -> Option<Evidence> {
     (m.throttles > 0).then_some(Evidence::Throttled { times: m.throttles })
+}
+
+/// The evidence if a limit of CPU time stopped the system or the generator.
+pub(super) fn held(m: &Measurement) -> Option<Evidence> {
+    let share = m.held_s / m.elapsed_s;
+    (m.elapsed_s > 0.0 && share > HELD).then_some(Evidence::Held { share })
+}
+
+/// The evidence if the generator's loop stood still for a noticeable part of the window.
+pub(super) fn generator_paused(m: &Measurement) -> Option<Evidence> {
+    let share = m.pause_s / m.elapsed_s;
+    (m.elapsed_s > 0.0 && share > PAUSED).then_some(Evidence::Paused { pause_s: m.pause_s, share })
 }

@@ -25,6 +25,8 @@ pub struct Learnt {
     pub paces: Vec<Pace>,
     /// The seconds that it took to start each system, to ask it and to stop it: of its points, the longest.
     pub starts: BTreeMap<String, f64>,
+    /// How many events the first answer has, if it is a stream of several.
+    pub events: Option<u64>,
 }
 
 /// Looks at every scenario of the plan, and twice at the base if its answers may differ after another start. None if the user
@@ -90,7 +92,8 @@ pub fn learn(
         Some(ask) => Some(settled(ask, &looks)?),
         None => None,
     };
-    Ok(Some(Learnt { ask, paces, starts }))
+    let events = looks.first().and_then(|(_, look)| look.answers.first()?.events());
+    Ok(Some(Learnt { ask, paces, starts, events: events.filter(|events| *events > 1) }))
 }
 
 /// The points at which a first look has looked.

@@ -193,6 +193,7 @@ fn evidence(driven: &Driven<'_>) -> Vec<Evidence> {
     measured.concurrency = (job.connections * job.pipeline) as u64;
     measured.connections = job.connections as u64;
     (measured.stolen_s, measured.throttles) = (disturbed.stolen_s, disturbed.throttles);
+    measured.held_s = disturbed.held_s;
     // Each source has ports of its own, and a Unix socket needs none.
     measured.ports = match job.target.address {
         Address::Unix(_) => 0,

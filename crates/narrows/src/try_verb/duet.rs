@@ -24,7 +24,7 @@ impl Args {
         let suits = self.command.traffic().rate.is_none()
             && start.prepare.is_none()
             && start.conclude.is_none()
-            && start.services.is_empty()
+            && !self.command.has_services()
             && self.slo.is_none()
             && !self.unequal
             && !self.cold

@@ -43,7 +43,9 @@ pub(crate) fn quantity(figure: Figure) -> &'static str {
         Figure::InstructionsPerUnit => "instructions for each unit of work",
         Figure::MemoryBytes => "memory",
         Figure::StartMs => "time to start",
+        Figure::FirstRequestUs => "time of the first request",
         Figure::IdleMemoryBytes => "memory without load",
+        Figure::IdleCpu => "CPU time without load",
     }
 }
 
@@ -70,7 +72,9 @@ fn figure_in_words(e: &FigureView<'_>) -> Option<String> {
         Figure::InstructionsPerUnit => Some(format!("instructions a {unit}")),
         Figure::MemoryBytes => Some("memory".to_owned()),
         Figure::StartMs => Some("start".to_owned()),
+        Figure::FirstRequestUs => Some("first request".to_owned()),
         Figure::IdleMemoryBytes => Some("memory without load".to_owned()),
+        Figure::IdleCpu => Some("CPU without load".to_owned()),
     }
 }
 

@@ -37,6 +37,14 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::SessionsRefused { refused, of } => sessions_refused(refused, of),
         Evidence::NoSessions { without, of } => no_sessions(without, of),
         Evidence::OneRead { streams, first_us, whole_us, .. } => one_read(streams, first_us, whole_us),
+        Evidence::Bundled { per_read, base_per_read, first_us, base_first_us } => {
+            let [first, base_first] = [first_us, base_first_us].map(micros);
+            format!(
+                "buffered: {} events came in a read, {} from the base; the first after {first}, {base_first} from the base",
+                tenths(per_read),
+                tenths(base_per_read)
+            )
+        }
         Evidence::NothingEnded { attempts, window_s } => {
             format!("none of {} ended in {}", several(attempts, "operation"), seconds(window_s))
         }
@@ -65,6 +73,16 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         }
         Evidence::Throttled { times } => {
             format!("the processor slowed itself down for heat {}", several(times, "time"))
+        }
+        Evidence::Held { share } => {
+            format!(
+                "a limit of CPU time stopped the system or the generator for {} of a core's time",
+                percent(share)
+            )
+        }
+        Evidence::Paused { pause_s, share } => {
+            let pause = seconds(pause_s);
+            format!("the generator stood still for {pause} at once, {} of the window", percent(share))
         }
     }
 }
@@ -255,5 +273,7 @@ pub(super) fn remedy(doubt: Doubt, asked: Asked) -> &'static str {
         }
         Doubt::StolenTime => "a machine of your own, or more rounds",
         Doubt::Throttled => "better cooling, fewer cores at work, or pauses between runs",
+        Doubt::Held => "a container or a control group without this limit (cpu.max), or with a higher one",
+        Doubt::GeneratorPaused => "--priority, or less other work on the machine (`narrows doctor`)",
     }
 }

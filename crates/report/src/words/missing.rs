@@ -39,6 +39,7 @@ pub(crate) fn reason(why: &Missing, asked: Asked) -> String {
             asked.either("-d", "measure_s")
         ),
         Missing::NotCounted => "the kernel gave no such count: see `narrows doctor`".to_owned(),
+        Missing::NothingGood => "in the usual trial no answer met all limits of --slo".to_owned(),
         Missing::NoFigure => "no trial has this figure".to_owned(),
     }
 }

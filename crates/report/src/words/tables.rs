@@ -46,7 +46,9 @@ pub(crate) fn fixed(e: &FigureView<'_>) -> String {
         if words.is_empty() { String::new() } else { format!("{place}: {}. ", words.join(", ")) }
     };
     let fixed = [("Everywhere", everywhere), ("Where there is such a knob", somewhere)].map(said).concat();
-    format!("{fixed}{}{}", timing(e), e.ask.as_deref().map_or_else(String::new, asked))
+    let streams = e.estimates.iter().any(|estimate| estimate.events_per_read.is_some());
+    let asked = e.ask.as_deref().map_or_else(String::new, |ask| asked(ask, streams));
+    format!("{fixed}{}{asked}", timing(e))
 }
 
 /// The times of a trial of commands, where they are not the usual ones: those depend on what a first look shows.
@@ -63,7 +65,7 @@ fn timing(e: &FigureView<'_>) -> String {
 }
 
 /// What was sent, and what was demanded of each answer.
-fn asked(ask: &Ask) -> String {
+fn asked(ask: &Ask, streams: bool) -> String {
     let status = ask.status.map_or("2xx".to_owned(), |status| status.to_string());
     let decoded = if ask.compressed { ", decoded" } else { "" };
     let body = match &ask.answer {
@@ -72,7 +74,8 @@ fn asked(ask: &Ask) -> String {
         Demand::Events(events) => format!(", a stream of {}", several(*events, "event")),
         Demand::Length(length) => format!(" with {} of any content{decoded}", several(*length, "byte")),
         Demand::Content(bytes) => {
-            format!(" with the same {}{decoded}", several(bytes.0.len() as u64, "byte"))
+            let a_stream = if streams { ", a stream" } else { "" };
+            format!("{a_stream} with the same {}{decoded}", several(bytes.0.len() as u64, "byte"))
         }
     };
     let after = ask.first.as_ref().map_or_else(String::new, |first| {
@@ -125,8 +128,10 @@ fn means(e: &FigureView<'_>) -> String {
         Figure::CallsPerUnit => "of the system's calls of the kernel for each unit of work",
         Figure::InstructionsPerUnit => "of the system's instructions for each unit of work",
         Figure::MemoryBytes => "of the largest proportional set size in each trial",
-        Figure::StartMs => "of the time from the start of the program until it was ready",
+        Figure::StartMs => "of the time from the start of the program to its first right answer",
+        Figure::FirstRequestUs => "of the time of the first request to a new process",
         Figure::IdleMemoryBytes => "of the proportional set size when it was ready, before any load",
+        Figure::IdleCpu => "of the CPU time in a second without load",
         Figure::P50Us => return percentiles(e, "median"),
         Figure::P99Us => return percentiles(e, "99th percentile"),
     };

@@ -79,7 +79,9 @@ pub(super) static ABOUT: About = About {
         Figure::InstructionsPerUnit,
         Figure::MemoryBytes,
         Figure::StartMs,
+        Figure::FirstRequestUs,
         Figure::IdleMemoryBytes,
+        Figure::IdleCpu,
     ],
     short_exchanges: true,
     knobs: LazyLock::new(|| {

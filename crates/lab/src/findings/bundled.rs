@@ -1,0 +1,32 @@
+//! Finds scenarios whose streams arrive in fewer reads than those of the scenario that they are set beside: something on the way
+//! holds events back and passes them on together. A mean gap, and the rate, can look better for it.
+
+use measurement::doubt::Evidence;
+
+use super::Estimate;
+use crate::setup::Setup;
+
+/// Events are held back if a read brings so many times as many of them. A busy machine delivers two at once now and then.
+const BUNDLED: f64 = 1.5;
+
+/// Adds a doubt to each scenario whose events arrive in fewer reads than the yardstick's.
+pub(super) fn mark(setup: &Setup, estimates: &mut [Estimate]) {
+    let found: Vec<Option<Evidence>> = estimates.iter().map(|e| bundled(setup, e, estimates)).collect();
+    for (estimate, seen) in estimates.iter_mut().zip(found) {
+        if let Some(seen) = seen {
+            estimate.doubts.entry(seen.doubt()).or_insert(seen);
+        }
+    }
+}
+
+fn bundled(setup: &Setup, estimate: &Estimate, all: &[Estimate]) -> Option<Evidence> {
+    let yardstick = setup.yardstick(&estimate.scenario);
+    let base = all.iter().find(|other| other.scenario == yardstick)?;
+    let (per_read, base_per_read) = (estimate.events_per_read?, base.events_per_read?);
+    (per_read >= BUNDLED * base_per_read).then_some(Evidence::Bundled {
+        per_read,
+        base_per_read,
+        first_us: estimate.first_event_us?,
+        base_first_us: base.first_event_us?,
+    })
+}
