@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use tempfile::TempDir;
 
 use crate::support::home::Home;
-use crate::support::{Served, backends, has, load, load_json, nginx};
+use crate::support::{NARROWS, Served, backends, has, load, load_json, nginx};
 
 /// A chat of OpenAI's interface whose times the model names.
 fn chat(model: &str) -> String {
@@ -165,7 +165,7 @@ fn good_answers_meet_all_their_limits() {
     load(&[&url, "-n", "1", "--slo", "gap.p100<1s"]).code(2).says(&["gap.p99"]);
 }
 
-/// Sends ten events, one by one or together.
+/// Sends ten events: one by one, two at a time, or all together.
 const SSE: &str = r#"
 import sys, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -173,6 +173,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1
+    disable_nagle_algorithm = True
 
     def do_GET(self):
         self.send_response(200)
@@ -180,9 +181,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for number in range(10):
-            time.sleep(0.002)
+            time.sleep(0.01)
             self.wfile.write(b"9\r\ndata: %d\n\n\r\n" % number)
-            if sys.argv[1] == "flows":
+            if sys.argv[1] == "flows" or (sys.argv[1] == "pairs" and number % 2):
                 self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")
         self.wfile.flush()
@@ -200,13 +201,70 @@ fn a_try_of_two_servers_in_an_empty_folder_compares_their_streams() {
     }
     let home = Home::new();
     home.write("sse.py", SSE);
-    let arms = ["python3 sse.py flows {port}", "python3 sse.py holds {port}"];
+    let arms = ["flows", "holds", "pairs"].map(|how| format!("python3 sse.py {how} {{port}}"));
+    let arms: Vec<&str> = arms.iter().map(String::as_str).collect();
     let words =
-        ["-c", "2", "--rounds", "3", "-d", "300ms", "--warmup", "0s", "--figure", "first-event,gap,start"];
-    let ended = home.run(["try"].into_iter().chain(arms).chain(words)).code(0);
+        ["-c", "2", "--rounds", "3", "-d", "600ms", "--warmup", "0s", "--figure", "first-event,gap,start"];
+    let ended = home.run(["try"].into_iter().chain(arms.clone()).chain(words)).code(0);
     for said in ["first event", "buffered: all events", "proxy_buffering off"] {
         assert!(ended.stdout.contains(said), "{said}: {ended:#?}");
     }
+    let ended = home.run(["try", arms[0], arms[2]].into_iter().chain(words)).code(0);
+    let said = ended.stdout.replace('\n', " ");
+    assert!(said.contains("events came in a read") && said.contains("from the base"), "{ended:#?}");
+    let rate = ["-c", "2", "--rounds", "1", "-d", "600ms", "--warmup", "0s"];
+    let ended = home.run(["try", arms[0]].into_iter().chain(rate)).code(0);
+    ended.says(&["the answers are streams of 10 events: --figure first-event"]);
     let wrong = home.run(["try"].into_iter().chain(arms).chain(["--figure", "goodput"])).code(2);
     wrong.says(&["--figure goodput needs its limits"]);
+}
+
+/// Passes on what its upstream answers, as it comes.
+const PROXY: &str = r#"
+import sys, urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self):
+        with urllib.request.urlopen(sys.argv[2] + self.path) as answer:
+            self.send_response(200)
+            self.send_header("Content-Type", answer.headers["Content-Type"])
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            while part := answer.read1(65536):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+            self.wfile.write(b"0\r\n\r\n")
+
+    def log_message(self, *words):
+        pass
+
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"#;
+
+#[test]
+fn a_gateway_has_a_server_behind_it() {
+    if !has("python3") {
+        return;
+    }
+    let home = Home::new();
+    home.write("proxy.py", PROXY);
+    let port = systems::free_port().expect("a free port");
+    let upstream = format!("--upstream={port}");
+    let arms = [format!("{NARROWS} serve --port {{port}}"), "python3 proxy.py {port} {upstream}".to_owned()];
+    let figures = "first-event,start,first-request,idle-memory,idle-cpu";
+    let words = ["--path", "/events/5?gap=2ms", "-c", "2", "--rounds", "3", "-d", "300ms", "--warmup", "0s"];
+    let more = ["--figure", figures, "--names", "direct,proxy", upstream.as_str()];
+    let arms = arms.iter().map(String::as_str);
+    let ended = home.run(["try"].into_iter().chain(arms.clone()).chain(words).chain(more)).code(0);
+    for figure in ["first_event_us:", "start_ms:", "first_request_us:", "idle_memory_bytes:", "idle_cpu:"] {
+        assert!(ended.stdout.contains(figure), "{figure}: {ended:#?}");
+    }
+    let without = home.run(["try"].into_iter().chain(arms).chain(["--dry-run"])).code(2);
+    without.says(&["{upstream} needs --upstream"]);
+    home.run(["try", "./server {port}", "--upstream", "--dry-run"]).code(2).says(&["no command has"]);
+    // It has ended with the run.
+    assert!(std::net::TcpListener::bind(("127.0.0.1", port)).is_ok());
 }

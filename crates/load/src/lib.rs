@@ -361,7 +361,9 @@ fn work(
         _ if streams || connections <= 16 => ReactorConfig::FEW,
         _ => ReactorConfig::MESSAGES,
     };
-    let reactor = Reactor::new(ReactorConfig { backend: job.backend, stamps: open, ..config })?;
+    // The times within an answer are those at which the kernel had its parts, whatever the loop did meanwhile.
+    let streamed = matches!(&job.target.traffic, Traffic::Http(target) if target.is_streamed());
+    let reactor = Reactor::new(ReactorConfig { backend: job.backend, stamps: open || streamed, ..config })?;
     let worker = Worker { job, reactor, share, until, watch };
     // Request ids are unique over all threads of all generators.
     let first_id = (job.standing(number).0 as u64) << 48;

@@ -30,7 +30,7 @@ pub enum Form {
 
 impl Form {
     /// The form of an answer with this head, by its type. Compressed pieces cannot be told apart, so such an answer is no stream.
-    pub(crate) fn of(head: Head<'_>) -> Option<Self> {
+    pub fn of(head: Head<'_>) -> Option<Self> {
         const TYPES: [(&[u8], Form); 5] = [
             (b"text/event-stream", Form::Events),
             (b"application/x-ndjson", Form::Lines),

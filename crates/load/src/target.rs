@@ -107,6 +107,12 @@ impl Http {
         }
     }
 
+    /// Whether answers are known to be streams before one has come.
+    pub(crate) fn is_streamed(&self) -> bool {
+        let mut checks = self.expect.checks.iter();
+        self.stream.is_some() || self.goal.is_some() || checks.any(|check| check.subject() == Subject::Stream)
+    }
+
     /// The usual limit of an answer's body.
     pub fn usual_limit(&self) -> u64 {
         let mut listed = self.list.iter().flat_map(|list| list.expects());

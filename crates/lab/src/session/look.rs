@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use answers::{Encodings, Head};
+use load::Message;
 use load::fault::Seen;
+use load::stream::{self, Form};
 use load::target::Http;
-use load::{Message, stream};
 use serde::{Deserialize, Serialize};
 use systems::Work;
 use systems::contact::{self, Access, Contact};
@@ -157,6 +158,11 @@ impl Answer {
     pub fn events(&self) -> Option<u64> {
         let whole = self.length == self.body.len() as u64;
         whole.then(|| stream::judge_whole(None, self.head(), &self.body, &[]).ok().flatten())?
+    }
+
+    /// How its pieces are told apart, if it is a stream of several.
+    pub fn form(&self) -> Option<Form> {
+        Form::of(self.head()).filter(|_| self.events().is_some_and(|events| events > 1))
     }
 
     /// Its head, as checks see it.

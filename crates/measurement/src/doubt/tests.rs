@@ -55,7 +55,7 @@ fn a_sound_trial_raises_no_doubt() {
 /// A change to a sound trial, and the only doubt that it raises.
 type Case = (Doubt, fn(&mut Measurement));
 
-const CASES: [Case; 29] = [
+const CASES: [Case; 31] = [
     (Doubt::GeneratorBound, |m| m.generator.busiest_core = 0.95),
     (Doubt::PathBound, |m| (m.bytes_sent, m.together) = (910_000_000, way(1_000.0, Some(1e8), None))),
     (Doubt::PathBound, |m| m.together = way(7_100.0, None, None)),
@@ -115,6 +115,8 @@ const CASES: [Case; 29] = [
     (Doubt::LimitNear, |m| m.files = 120),
     (Doubt::StolenTime, |m| m.stolen_s = 0.5),
     (Doubt::Throttled, |m| m.throttles = 1),
+    (Doubt::Held, |m| m.held_s = 0.5),
+    (Doubt::GeneratorPaused, |m| m.pause_s = 0.5),
 ];
 
 #[test]
@@ -176,7 +178,7 @@ const NEARLY: [fn(&mut Measurement); 27] = [
     |m| m.service_us.buckets = vec![(1_000, 50_000), (2_000, 50_000)],
     |m| m.service_us.buckets = vec![(1_000, 99_990), (100_000, 10)],
     |m| (m.ports, m.files, m.time_wait) = (150, 150, 60_000),
-    |m| m.stolen_s = 0.1,
+    |m| (m.stolen_s, m.held_s, m.pause_s) = (0.1, 0.1, 0.2),
     |m| m.server = Some(ServerCounts { peak_connections: 32, ..ServerCounts::default() }),
 ];
 

@@ -10,6 +10,7 @@ use lab::ask::{Ask, Demand, Listed};
 use lab::observation::{Failure, Scenario, Stage, Timing};
 use lab::plan::Plan;
 use lab::session::{Answer, Executor, Look, Pace, SECURED, Speed, TrialError};
+use load::stream::Form;
 use systems::said;
 
 use crate::common;
@@ -88,12 +89,22 @@ pub fn learn(
         check_listed(ask, list, &looks)?;
     }
     let paces = looks.iter().filter_map(|(_, look)| look.pace).collect();
-    let ask = match ask {
+    let mut ask = match ask {
         Some(ask) => Some(settled(ask, &looks)?),
         None => None,
     };
+    if let Some(ask) = ask.as_mut().filter(|ask| ask.list.is_none() && ask.stream.is_none()) {
+        ask.stream = common_form(&looks);
+    }
     let events = looks.first().and_then(|(_, look)| look.answers.first()?.events());
     Ok(Some(Learnt { ask, paces, starts, events: events.filter(|events| *events > 1) }))
+}
+
+/// The form of the streams that all arms answer. A generator that knows of it takes the kernel's times of their parts.
+fn common_form(looks: &[(String, Look)]) -> Option<Form> {
+    let mut forms = looks.iter().flat_map(|(_, look)| &look.answers).map(Answer::form);
+    let first = forms.next()??;
+    forms.all(|form| form == Some(first)).then_some(first)
 }
 
 /// The points at which a first look has looked.
