@@ -35,7 +35,7 @@ pub(crate) fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Opt
         Figure::GapP99Us => time(&m.gap_us, 99.0),
         Figure::LongestGapUs => time(&m.longest_gap_us, 50.0),
         Figure::WholeUs => m.response_us.of_trial(50.0).map(|us| us as f64),
-        Figure::EventsPerRead => (m.event_reads > 0).then(|| m.events as f64 / m.event_reads as f64),
+        Figure::EventsPerRead => m.events_per_read(),
         Figure::EventsPerS => (m.events > 0).then(|| rate(m.events as f64))?,
         Figure::GoodPerS => rate(m.good? as f64),
         Figure::MsPerUpload => (m.service_us.count > 0).then_some(m.service_us.mean / 1e3),

@@ -127,6 +127,11 @@ impl Measurement {
         (if unit.bytes { self.payload_bytes } else { self.units }) as f64
     }
 
+    /// Events of streams for each read that brought any. None if there were no streams.
+    pub fn events_per_read(&self) -> Option<f64> {
+        (self.event_reads > 0).then(|| self.events as f64 / self.event_reads as f64)
+    }
+
     /// The operations that the window had time for: those that ended in it, and the parts of those at its edges.
     pub fn done(&self) -> f64 {
         (self.successes as f64 + self.edges.unwrap_or(0.0)).max(0.0)

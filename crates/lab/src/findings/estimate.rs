@@ -305,9 +305,7 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
         ready_s: median(all().filter_map(|m| m.system.ready_s)),
         first_request_s: median(all().filter_map(|m| m.system.first_request_s)),
         rest_memory_bytes: median(all().filter_map(|m| Some(m.system.rest_pss_bytes? as f64))),
-        events_per_read: median(
-            all().filter(|m| m.event_reads > 0).map(|m| m.events as f64 / m.event_reads as f64),
-        ),
+        events_per_read: median(all().filter_map(Measurement::events_per_read)),
         first_event_us: median(all().filter_map(|m| Some(m.first_event_us.as_ref()?.mean))),
         memory_per_connection: PerConnection::of(all()),
         socket_memory_bytes: all().map(|m| m.system.socket_memory_bytes).max().unwrap_or(0),

@@ -38,19 +38,10 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::NoSessions { without, of } => no_sessions(without, of),
         Evidence::OneRead { streams, first_us, whole_us, .. } => one_read(streams, first_us, whole_us),
         Evidence::Bundled { per_read, base_per_read, first_us, base_first_us } => {
-            let [first, base_first] = [first_us, base_first_us].map(micros);
-            format!(
-                "buffered: {} events came in a read, {} from the base; the first after {first}, {base_first} from the base",
-                tenths(per_read),
-                tenths(base_per_read)
-            )
+            bundled([per_read, base_per_read], [first_us, base_first_us])
         }
-        Evidence::NothingEnded { attempts, window_s } => {
-            format!("none of {} ended in {}", several(attempts, "operation"), seconds(window_s))
-        }
-        Evidence::FewEnded { successes, window_s } => {
-            format!("only {} ended in {}", several(successes, "operation"), seconds(window_s))
-        }
+        Evidence::NothingEnded { attempts, window_s } => ended(window_s, "none of", attempts),
+        Evidence::FewEnded { successes, window_s } => ended(window_s, "only", successes),
         Evidence::FewLatencies { window_s, latencies } => few_latencies(window_s, latencies),
         Evidence::Scatter { times } => {
             format!("tenths of the window scatter by {} times their mean", tenths(times))
@@ -68,23 +59,33 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
             format!("{connections} of {of} local ports are in use")
         }
         Evidence::Files { connections, of } => format!("{connections} connections of {of} open files"),
-        Evidence::Stolen { share } => {
-            format!("{} of a core's time went to other machines on the host", percent(share))
-        }
+        Evidence::Stolen { share } => of_a_core(share, "went to other machines on the host"),
         Evidence::Throttled { times } => {
             format!("the processor slowed itself down for heat {}", several(times, "time"))
         }
-        Evidence::Held { share } => {
-            format!(
-                "a limit of CPU time stopped the system or the generator for {} of a core's time",
-                percent(share)
-            )
-        }
-        Evidence::Paused { pause_s, share } => {
-            let pause = seconds(pause_s);
-            format!("the generator stood still for {pause} at once, {} of the window", percent(share))
-        }
+        Evidence::Held { share } => of_a_core(share, "was refused to the system or the generator by a limit"),
+        Evidence::Paused { pause_s, share } => paused(pause_s, share),
     }
+}
+
+fn ended(window_s: f64, which: &str, operations: u64) -> String {
+    format!("{which} {} ended in {}", several(operations, "operation"), seconds(window_s))
+}
+
+fn of_a_core(share: f64, what: &str) -> String {
+    format!("{} of a core's time {what}", percent(share))
+}
+
+fn paused(pause_s: f64, share: f64) -> String {
+    format!("the generator stood still for {} at once, {} of the window", seconds(pause_s), percent(share))
+}
+
+fn bundled([per_read, base_per_read]: [f64; 2], first_us: [f64; 2]) -> String {
+    let [per_read, base_per_read] = [per_read, base_per_read].map(tenths);
+    let [first, base_first] = first_us.map(micros);
+    format!(
+        "buffered: {per_read} events came in a read, {base_per_read} from the base; the first after {first}, {base_first} from the base"
+    )
 }
 
 fn no_continue(count: u64, of: u64, waited_s: f64) -> String {
