@@ -29,12 +29,13 @@ impl<P: Protocol> Driver<'_, P> {
         {
             io.expect_bulk(conn);
         }
+        let before = (lane.room, lane.ready);
         lane.make_room(standing, depth);
         if standing.ready && !lane.ready {
             self.ready(index);
         }
         if !P::IN_ORDER {
-            self.look_at_room(index);
+            self.look_at_room(index, before);
         }
         let returning = self.settle(index, bytes, arrived);
         match end {

@@ -19,7 +19,20 @@ impl<P: Protocol> Driver<'_, P> {
 
     /// Takes note of how many exchanges a connection carries, and may carry. In a closed loop the callers leave for whom there
     /// is no place. Those of a pool wait for one.
-    pub(super) fn look_at_room(&mut self, index: usize) {
+    /// `before` is its room, and whether it was ready, before something was received.
+    #[inline]
+    pub(super) fn look_at_room(&mut self, index: usize, before: (usize, bool)) {
+        let lane = &self.lanes[index];
+        let reached = self.tally.multiplexed.as_ref().map(|counts| counts.reached);
+        if before != (lane.room, lane.ready)
+            || reached.is_none_or(|most| lane.exchanges.under_way() as u64 > most)
+        {
+            self.take_room(index);
+        }
+    }
+
+    #[cold]
+    fn take_room(&mut self, index: usize) {
         let depth = self.lanes.depth;
         let (under_way, room, ready) = {
             let lane = &self.lanes[index];

@@ -87,12 +87,17 @@ impl Judge {
     /// Whether a whole answer is surely right: one that needs no closer look.
     #[inline(always)]
     pub(super) fn accepts(&self, head: &ResponseHead<'_>, body: &[u8]) -> bool {
-        let Expect { status, length, .. } = &self.expect;
+        head.keep_alive && self.accepts_length(head.status, body.len() as u64)
+    }
+
+    /// The same of an answer after which its connection goes on, with a body of this length.
+    #[inline(always)]
+    pub(crate) fn accepts_length(&self, status: u16, length: u64) -> bool {
+        let Expect { status: wanted, length: required, .. } = &self.expect;
         !self.closely
-            && head.keep_alive
-            && status.contains(head.status)
-            && body.len() as u64 <= self.max_answer
-            && length.is_none_or(|length| length == body.len() as u64)
+            && wanted.contains(status)
+            && length <= self.max_answer
+            && required.is_none_or(|required| required == length)
     }
 
     /// Looks at the head of an answer whose body is still to come.

@@ -100,6 +100,12 @@ impl<R> Stream<R> {
     pub(super) fn id(&self) -> u32 {
         self.number * 2 + 1
     }
+
+    /// Whether the whole request is sent, nothing of the answer has come, and nothing distinguishes it from most answers.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        !self.head && !self.sending.head_only && self.sending.id.is_none() && !self.sending.is_left()
+    }
 }
 
 impl<R: Copy> Session<R> {
@@ -193,8 +199,10 @@ impl<R: Copy> State<R> {
     #[inline]
     pub(super) fn find(&self, id: u32) -> Option<usize> {
         let number = id / 2;
-        let place = match self.streams.front() {
-            Some(first) if first.number == number => 0,
+        // Where nothing has ended between them, the numbers are those of the places.
+        let near = number.wrapping_sub(self.streams.front()?.number) as usize;
+        let place = match self.streams.get(near) {
+            Some(stream) if stream.number == number => near,
             _ => self.streams.binary_search_by_key(&number, |stream| stream.number).ok()?,
         };
         (id % 2 == 1 && place < self.streams.len() - self.unsent).then_some(place)
@@ -215,11 +223,10 @@ impl<R: Copy> State<R> {
     pub(super) fn drop(&mut self, place: usize) {
         if place > 0 || self.unsent == self.streams.len() {
             self.remove(place);
-            return;
+        } else if let Some(stream) = self.streams.pop_front() {
+            self.uploads -= usize::from(stream.sending.is_left());
+            self.turn = self.turn.saturating_sub(1);
         }
-        self.uploads -= usize::from(self.streams.front().is_some_and(|stream| stream.sending.is_left()));
-        self.streams.pop_front();
-        self.turn = self.turn.saturating_sub(1);
     }
 
     /// Takes an exchange that has ended.

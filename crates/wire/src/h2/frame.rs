@@ -96,6 +96,19 @@ impl FrameHead {
             stream: u32::from_be_bytes([s3 & 0x7f, s2, s1, s0]),
         }
     }
+
+    /// The head at the beginning of the input, if it is of this kind and has these flags and no others, and what follows it.
+    #[inline(always)]
+    pub(super) fn plain(input: &[u8], kind: Kind, flags: Flags) -> Option<(Self, &[u8])> {
+        let (bytes, rest) = input.split_first_chunk::<HEAD>()?;
+        let [l2, l1, l0, is, has, s3, s2, s1, s0] = *bytes;
+        if (is, has) != (kind as u8, flags.0) {
+            return None;
+        }
+        let length = u32::from_be_bytes([0, l2, l1, l0]) as usize;
+        let stream = u32::from_be_bytes([s3, s2, s1, s0]) & 0x7fff_ffff;
+        Some((Self { length, kind: Some(kind), flags, stream }, rest))
+    }
 }
 
 /// Appends the head of a frame.

@@ -77,7 +77,9 @@ impl ResponseHeads {
     /// The block breaks the connection. The inner error is of this message alone.
     #[inline]
     pub fn response(&mut self, block: &[u8]) -> Result<Result<Response<'_>, Malformed>, Broken> {
-        if !self.remembers(block) {
+        if self.remembers(block) {
+            self.repeat();
+        } else {
             self.read(block)?;
         }
         let Self { parsed, text, .. } = self;
@@ -90,17 +92,31 @@ impl ResponseHeads {
         Ok(Ok(Response { status, length: parsed.length, watched, text }))
     }
 
+    /// The status and the content-length of a right head whose block is the last one again, and means the same. Whoever accepts
+    /// it calls [`ResponseHeads::repeat`] next; whoever does not, [`ResponseHeads::response`].
+    #[inline]
+    #[must_use]
+    pub fn again(&self, block: &[u8]) -> Option<(u16, Option<u64>)> {
+        let Parsed { status, length, wrong, .. } = &self.parsed;
+        if wrong.is_some() || !self.remembers(block) {
+            return None;
+        }
+        Some(((*status)?, *length))
+    }
+
+    /// The last block has come again.
+    #[inline]
+    pub fn repeat(&mut self) {
+        // If it inserts, it reads nothing that was inserted. What it inserts matters when somebody does.
+        self.memo.pending = self.memo.pending.saturating_add(u32::from(self.memo.facts.inserted > 0));
+    }
+
     /// Whether this is the last block again, and means and does the same.
     #[inline]
-    fn remembers(&mut self, block: &[u8]) -> bool {
-        let memo = &mut self.memo;
+    fn remembers(&self, block: &[u8]) -> bool {
+        let memo = &self.memo;
         if memo.block.is_empty() || memo.block != block {
             return false;
-        }
-        if memo.facts.inserted > 0 {
-            // It reads nothing that was inserted. What it inserts matters when somebody does.
-            memo.pending = memo.pending.saturating_add(1);
-            return true;
         }
         !memo.facts.reads || memo.generation == self.decoder.generation()
     }

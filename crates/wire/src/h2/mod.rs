@@ -29,7 +29,7 @@ pub use frame::{
     put_settings_ack, put_window_update, set_stream,
 };
 pub use heads::{Request, RequestHeads, Response, ResponseHeads};
-pub use reader::{Event, Reader, Step};
+pub use reader::{Event, Message, Reader, Step};
 pub use settings::Settings;
 pub use translate::request_of_http1;
 pub use window::{ReceiveWindow, SendWindow};

@@ -92,6 +92,19 @@ pub enum Event<'a> {
     },
 }
 
+/// A whole message with a body, in two frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Its stream, which is not 0.
+    pub stream: u32,
+    /// The header block.
+    pub block: &'a [u8],
+    /// The body, which may be empty. Windows shrink by its length.
+    pub body: &'a [u8],
+    /// How many bytes of the input it is.
+    pub consumed: usize,
+}
+
 /// Where something lies.
 #[derive(Clone)]
 enum Place {
@@ -154,6 +167,7 @@ impl Default for Reader {
 impl Reader {
     /// Whether it is between frames, and within no header block.
     #[must_use]
+    #[inline]
     pub fn idle(&self) -> bool {
         matches!(self.state, State::Head) && self.gathered.is_empty() && self.pending.is_none()
     }
@@ -170,12 +184,35 @@ impl Reader {
         self.push_slowly(input)
     }
 
+    /// Whether a frame may begin here.
+    #[inline]
+    fn is_between(&self) -> bool {
+        self.idle() && self.broken.is_none()
+    }
+
+    /// The most common message: HEADERS and one DATA, both whole and without padding, at the beginning of the input. Nothing is
+    /// consumed: whoever takes it goes on behind it. `None` means nothing.
+    #[inline(always)]
+    pub fn message<'a>(&self, input: &'a [u8]) -> Option<Message<'a>> {
+        if !self.is_between() {
+            return None;
+        }
+        let (first, rest) = FrameHead::plain(input, Kind::Headers, Flags::END_HEADERS)?;
+        let (block, rest) = rest.split_at_checked(first.length)?;
+        let (second, rest) = FrameHead::plain(rest, Kind::Data, Flags::END_STREAM)?;
+        let body = rest.get(..second.length)?;
+        if first.stream != second.stream || first.stream == 0 || first.length.max(second.length) > FRAME {
+            return None;
+        }
+        let consumed = block.len().saturating_add(body.len()).saturating_add(2 * HEAD);
+        Some(Message { stream: first.stream, block, body, consumed })
+    }
+
     /// The common case: a frame of a message that arrived in one piece, without padding. `None` means nothing and changes
     /// nothing.
     #[inline]
     fn usual<'a>(&self, input: &'a [u8]) -> Option<Step<'a>> {
-        let between = matches!(self.state, State::Head) && self.gathered.is_empty();
-        if !between || self.pending.is_some() || self.broken.is_some() {
+        if !self.is_between() {
             return None;
         }
         let (head, rest) = input.split_first_chunk::<HEAD>()?;

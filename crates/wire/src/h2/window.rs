@@ -51,6 +51,13 @@ impl ReceiveWindow {
         Self { size, left: size }
     }
 
+    /// Whether the peer was allowed to send so many bytes.
+    #[inline]
+    #[must_use]
+    pub fn has_room(&self, bytes: u32) -> bool {
+        bytes <= self.left
+    }
+
     /// Bytes of DATA frames arrived, with their padding.
     ///
     /// # Errors
