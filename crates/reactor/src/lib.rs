@@ -233,9 +233,12 @@ impl Io {
     /// A connection sends one payload at a time: a second one before that event is refused and returned.
     #[inline]
     pub fn send(&mut self, conn: Conn, payload: Payload) -> Result<bool, Payload> {
-        let Some(slot) = self.slots.get(conn).filter(|slot| slot.payload.is_none()) else {
+        let Some(slot) = self.slots.get(conn).filter(|slot| slot.payload.is_none() || slot.hidden) else {
             return Err(payload);
         };
+        if slot.hidden || slot.post.is_some() {
+            return self.send_behind(conn, payload);
+        }
         if let (Payload::Shared(shared, _), Kernel::Uring(uring)) = (&payload, &mut self.kernel)
             && self.kept.iter().any(|kept| kept.same(shared))
         {
@@ -248,6 +251,36 @@ impl Io {
             Kernel::Epoll(epoll) => epoll.send(&mut self.slots, conn),
         }
         Ok(true)
+    }
+
+    /// Sends a payload behind what was posted.
+    #[cold]
+    fn send_behind(&mut self, conn: Conn, payload: Payload) -> Result<bool, Payload> {
+        let (Some(slot), Kernel::Uring(uring)) = (self.slots.get(conn), &mut self.kernel) else {
+            return Err(payload);
+        };
+        if slot.next.is_some() {
+            return Err(payload);
+        }
+        if slot.hidden {
+            slot.next = Some(payload);
+        } else {
+            uring.send_with_post(&mut self.slots, conn, &payload);
+        }
+        Ok(true)
+    }
+
+    /// The most bytes that can be posted on a connection in a turn.
+    pub const POST: usize = 16 * 1024;
+
+    /// Copies a few bytes and sends them. No event follows. Returns false if that is not possible now: then [`Io::send`] sends
+    /// them. A send costs an event, which ends the wait for others.
+    #[inline]
+    pub fn post(&mut self, conn: Conn, bytes: &[u8]) -> bool {
+        match (&mut self.kernel, self.slots.get(conn)) {
+            (Kernel::Uring(uring), Some(slot)) if slot.payload.is_none() => uring.post(slot, conn, bytes),
+            _ => false,
+        }
     }
 
     /// Tells the reactor to expect bulk data on this connection, which then gets larger buffers.

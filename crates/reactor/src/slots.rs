@@ -3,6 +3,7 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use crate::payload::Payload;
+use crate::uring::Piece;
 
 /// The handle of a connection within one reactor. The handle of a closed connection is invalid, even when its slot is reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,6 +60,13 @@ pub(crate) struct Slot {
     pub(crate) connecting: bool,
     /// The payload being sent, and how many bytes of it the kernel has taken.
     pub(crate) payload: Option<(Payload, usize)>,
+    /// The payload is the rest of a post, of which the owner hears nothing.
+    pub(crate) hidden: bool,
+    /// What the owner sends behind it.
+    pub(crate) next: Option<Payload>,
+    /// Bytes that were posted and are not submitted, and those that were submitted last.
+    pub(crate) post: Option<Piece>,
+    pub(crate) posted: Option<Piece>,
 }
 
 impl Slot {
@@ -100,6 +108,10 @@ impl Slots {
             listening: false,
             connecting: false,
             payload: None,
+            hidden: false,
+            next: None,
+            post: None,
+            posted: None,
         };
         let free = self.free.pop().and_then(|index| Some((index, self.slots.get_mut(index as usize)?)));
         let Some((index, old)) = free else {
@@ -150,7 +162,7 @@ impl Slots {
             && slot.pending == 0
         {
             slot.fd = None;
-            slot.payload = None;
+            (slot.payload, slot.next) = (None, None);
             // The handle becomes invalid here; `insert` continues from this generation.
             slot.generation = (slot.generation + 1) & GENERATION_MASK;
             self.free.push(conn.index);

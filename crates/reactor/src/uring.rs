@@ -5,6 +5,7 @@
 
 mod buffers;
 mod op;
+mod posts;
 mod stamps;
 
 use std::collections::VecDeque;
@@ -19,9 +20,11 @@ use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 
 use crate::slots::{Conn, Slot, Slots};
 use crate::socket::{self, RawAddress};
-use crate::{Carries, Delivery, Done, ReactorConfig, STALL};
+use crate::{Carries, Delivery, Done, Payload, ReactorConfig, STALL};
 use buffers::Buffers;
 use op::{Op, op_of, user_data};
+pub(crate) use posts::Piece;
+use posts::Posts;
 use stamps::Stamps;
 
 /// Size and number of the buffers for bulk data. They are used in turn, and there are few enough to stay in the cache.
@@ -56,6 +59,7 @@ pub(crate) struct Uring {
     pending: u32,
     /// Operations that the kernel has not taken because its queue is full. Those that come later go behind them.
     late: VecDeque<squeue::Entry>,
+    posts: Posts,
 }
 
 /// Builds an operation on a connection's socket, which is either in the process's file table or in the ring's.
@@ -105,6 +109,7 @@ impl Uring {
             prompt: 0,
             pending: 0,
             late: VecDeque::new(),
+            posts: Posts::default(),
         })
     }
 
@@ -119,7 +124,7 @@ impl Uring {
     #[inline]
     fn queue(&mut self, entry: &squeue::Entry) -> bool {
         // SAFETY: every pointer in an entry is valid until its completion. Addresses and kept bytes live as long as the reactor, other
-        // payloads stay in their slot, and receive buffers belong to `self`.
+        // payloads stay in their slot, and receive buffers and posts belong to `self`.
         unsafe { self.ring.submission().push(entry) }.is_ok()
     }
 
@@ -289,6 +294,55 @@ impl Uring {
         self.operate_silently(conn, Op::SilentSend, entry, Flags::empty());
     }
 
+    #[inline]
+    pub(crate) fn post(&mut self, slot: &mut Slot, conn: Conn, bytes: &[u8]) -> bool {
+        self.posts.take(slot, conn, bytes)
+    }
+
+    /// Queues the post of a connection, if it has one.
+    #[inline]
+    fn queue_post(&mut self, slot: &mut Slot, conn: Conn) {
+        if let Some(entry) = self.posts.entry(slot, conn) {
+            self.push(&entry.user_data(user_data(Op::Post, conn)));
+        }
+    }
+
+    #[inline(never)]
+    fn queue_posts(&mut self, slots: &mut Slots) {
+        let waiting = self.posts.waiting();
+        for conn in &waiting {
+            if let Some(slot) = slots.get(*conn) {
+                self.queue_post(slot, *conn);
+            }
+        }
+        self.posts.reuse(waiting);
+    }
+
+    /// Sends what is posted on a connection, and then this, as one payload.
+    pub(crate) fn send_with_post(&mut self, slots: &mut Slots, conn: Conn, payload: &Payload) {
+        let Some(slot) = slots.get(conn) else { return };
+        let posted = slot.post.take().map(|post| self.posts.rest(post, 0));
+        slot.payload = Some((Payload::Owned([posted.unwrap_or_default(), payload.bytes()].concat()), 0));
+        self.send(slots, conn);
+    }
+
+    /// Handles a post of which the kernel has not taken everything. The rest is sent before anything else.
+    #[cold]
+    fn post_fell_short(&mut self, slots: &mut Slots, conn: Conn, result: i32) -> Option<(Conn, Done)> {
+        let slot = slots.get(conn)?;
+        let full = result >= 0 || result == -libc::EAGAIN;
+        let Some(posted) = slot.posted.take().filter(|_| full && slot.payload.is_none()) else {
+            return Some((conn, Done::Failed(if full { libc::EAGAIN } else { -result })));
+        };
+        let mut rest = self.posts.rest(posted, usize::try_from(result).unwrap_or(0)).to_vec();
+        if let Some(post) = slot.post.take() {
+            rest.extend_from_slice(self.posts.rest(post, 0));
+        }
+        (slot.payload, slot.hidden) = (Some((Payload::Owned(rest), 0)), true);
+        self.send(slots, conn);
+        None
+    }
+
     pub(crate) fn half_close(&mut self, slots: &mut Slots, conn: Conn) {
         if let Some(slot) = slots.get(conn) {
             let entry = on!(slot, conn, |file| opcode::Shutdown::new(file, libc::SHUT_WR).build());
@@ -298,6 +352,7 @@ impl Uring {
 
     pub(crate) fn close(&mut self, slots: &mut Slots, conn: Conn) {
         let Some(slot) = slots.get(conn) else { return };
+        self.queue_post(slot, conn);
         slot.closing = true;
         let standing = [
             (slot.reading, receive_op(slot)),
@@ -334,7 +389,7 @@ impl Uring {
     /// Whether everything that may happen now would carry its time. If so, submits what is queued. The kernel defers its
     /// work, so it wakes only threads that wait for the ring.
     pub(crate) fn may_sleep(&mut self) -> bool {
-        let may = self.stamps.is_some() && self.prompt == 0;
+        let may = self.stamps.is_some() && self.prompt == 0 && !self.posts.are_waiting();
         if may && !self.ring.submission().is_empty() {
             self.flush();
         }
@@ -358,6 +413,9 @@ impl Uring {
         if !self.stalled.is_empty() {
             self.resume(slots);
         }
+        if self.posts.are_waiting() {
+            self.queue_posts(slots);
+        }
         if !self.late.is_empty() {
             self.flush();
         }
@@ -370,6 +428,9 @@ impl Uring {
                 Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => {}
                 _ => return Err(error),
             },
+        }
+        if self.late.is_empty() && self.ring.submission().is_empty() {
+            self.posts.turn();
         }
         self.left = self.ring.completion().len();
         Ok(())
@@ -421,6 +482,9 @@ impl Uring {
         let op = op_of(entry.user_data());
         let slot = slots.any(conn)?;
         let more = cqueue::more(entry.flags());
+        if op == Op::Post {
+            return self.post_fell_short(slots, conn, entry.result());
+        }
         if matches!(op, Op::Silent | Op::SilentSend | Op::Socket) {
             if op == Op::Socket {
                 slot.errno = Some(-entry.result());
@@ -458,7 +522,7 @@ impl Uring {
             Op::Accept => self.accepted(slots, conn, entry.result(), more),
             Op::Receive | Op::StampedReceive => self.received(slots, conn, entry, more),
             Op::Send => self.sent(slots, conn, entry.result()),
-            Op::Silent | Op::SilentSend | Op::Socket => None,
+            Op::Silent | Op::SilentSend | Op::Post | Op::Socket => None,
         }
     }
 
@@ -533,6 +597,11 @@ impl Uring {
             self.send(slots, conn);
             return None;
         }
+        if std::mem::take(&mut slot.hidden) {
+            slot.payload = slot.next.take().map(|payload| (payload, 0));
+            self.send(slots, conn);
+            return None;
+        }
         Some((conn, Done::Sent(payload)))
     }
 }
@@ -550,7 +619,7 @@ impl Drop for Uring {
         loop {
             for entry in self.ring.completion() {
                 let op = op_of(entry.user_data());
-                let silent = matches!(op, Op::Silent | Op::SilentSend | Op::Socket);
+                let silent = matches!(op, Op::Silent | Op::SilentSend | Op::Post | Op::Socket);
                 self.pending =
                     self.pending.saturating_sub(u32::from(!silent && !cqueue::more(entry.flags())));
                 if let (Op::Accept, Ok(fd)) = (op, u32::try_from(entry.result())) {

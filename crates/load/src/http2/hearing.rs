@@ -7,7 +7,7 @@ use wire::h2::{
 };
 use wire::http::{BodyLength, ResponseHead};
 
-use super::session::{Session, State, Table};
+use super::session::{Answer, Session, State, Table};
 use super::source::Source;
 use super::{ANSWERS, EMPTY, INTERIM, Requests};
 use crate::fault::{ErrorClass, Fault, Frame, Seen};
@@ -78,7 +78,7 @@ impl<S: Source> Requests<S> {
         message: &Message<'_>,
         outcomes: &mut Outcomes,
     ) -> bool {
-        let Some(place) = state.find(message.stream).filter(|_| state.greeted) else { return false };
+        let Some(place) = state.find(message.stream) else { return false };
         let Some(stream) = state.streams.get(place).filter(|stream| stream.is_plain()) else { return false };
         let Some((status, announced)) = state.heads.again(message.block) else { return false };
         let length = message.body.len() as u64;
@@ -165,7 +165,7 @@ impl<S: Source> Requests<S> {
             return closed(state, id);
         };
         let Some(stream) = state.streams.get_mut(place) else { return Ok(()) };
-        if stream.head {
+        if stream.answer.is_some() {
             match state.heads.trailers(block)? {
                 Ok(()) if end_stream => self.finish(state, place, outcomes),
                 Ok(()) => spoil(state, place, Malformed("a second head comes after the first"), outcomes),
@@ -193,14 +193,15 @@ impl<S: Source> Requests<S> {
         };
         let (status, watched, bytes) = (head.status, head.watched, head.text);
         let seen = ResponseHead { status, keep_alive: true, body, watched, bytes };
-        (stream.head, stream.bodiless, stream.length) = (true, bodiless, head.length);
-        stream.answer = ReceivedAnswer::begin(&seen, stream.sending.id.as_ref());
-        state.bulk |= stream.answer.bulk;
+        let received = ReceivedAnswer::begin(&seen, stream.sending.id.as_ref());
+        state.bulk |= received.bulk;
+        let mut answer = Answer::new(received, bodiless, head.length);
         let judge = self.source.judge(&mut self.judge, stream.request);
-        let admitted = judge.admit(&seen, &mut stream.kept);
+        let admitted = judge.admit(&seen, &mut answer.kept);
         if judge.may_stream(head.length, end_stream) {
-            stream.events = judge.stream(Head::http1(status, bytes));
+            answer.events = judge.stream(Head::http1(status, bytes));
         }
+        stream.answer = Some(answer);
         self.go_on(state, place, (id, end_stream), admitted, outcomes);
         Ok(())
     }
@@ -219,25 +220,27 @@ impl<S: Source> Requests<S> {
         }
         let Some(place) = state.find(id) else { return closed(state, id) };
         let Some(stream) = state.streams.get_mut(place) else { return Ok(()) };
-        stream.window.receive(counted)?;
-        if !end_stream && let Some(by) = stream.window.due() {
+        let Some(answer) = &mut stream.answer else {
+            spoil(state, place, Malformed("DATA comes before the head of its answer"), outcomes);
+            return Ok(());
+        };
+        answer.window.receive(counted)?;
+        if !end_stream && let Some(by) = answer.window.due() {
             put_window_update(&mut state.control, id, by);
         }
         if data.is_empty() && !end_stream {
-            stream.empty += 1;
-            if stream.empty > EMPTY {
+            answer.empty += 1;
+            if answer.empty > EMPTY {
                 return Err(Broken::new(
                     Code::ENHANCE_YOUR_CALM,
                     "a stream has more than 1,000 empty DATA frames",
                 ));
             }
         }
-        stream.received += data.len() as u64;
-        let wrong = if !stream.head {
-            Some("DATA comes before the head of its answer")
-        } else if stream.bodiless && !data.is_empty() {
+        answer.came += data.len() as u64;
+        let wrong = if answer.bodiless && !data.is_empty() {
             Some("an answer has a body that must not")
-        } else if stream.length.is_some_and(|length| stream.received > length) {
+        } else if answer.length.is_some_and(|length| answer.came > length) {
             Some("a body is longer than its content-length")
         } else {
             None
@@ -247,7 +250,7 @@ impl<S: Source> Requests<S> {
             return Ok(());
         }
         let judge = self.source.judge(&mut self.judge, stream.request);
-        let added = judge.add(&mut stream.answer, data, &mut stream.kept, &mut stream.events);
+        let added = judge.add(&mut answer.received, data, &mut answer.kept, &mut answer.events);
         self.go_on(state, place, (id, end_stream), added, outcomes);
         Ok(())
     }
@@ -272,13 +275,14 @@ impl<S: Source> Requests<S> {
     /// Judges a complete answer.
     fn finish(&mut self, state: &mut State<S::Request>, place: usize, outcomes: &mut Outcomes) {
         let Some(stream) = state.streams.get_mut(place) else { return };
-        if !stream.bodiless && stream.length.is_some_and(|length| length != stream.received) {
+        let Some(answer) = &mut stream.answer else { return };
+        if !answer.bodiless && answer.length.is_some_and(|length| length != answer.came) {
             return spoil(state, place, Malformed("a body is shorter than its content-length"), outcomes);
         }
         let judge = self.source.judge(&mut self.judge, stream.request);
-        let verdict = judge.verdict(&stream.answer, Kept::message(stream.kept.as_deref()));
-        let mut result = judge.with_stream(verdict, stream.events.as_deref_mut());
-        if let Some(events) = &mut stream.events {
+        let verdict = judge.verdict(&answer.received, Kept::message(answer.kept.as_deref()));
+        let mut result = judge.with_stream(verdict, answer.events.as_deref_mut());
+        if let Some(events) = &mut answer.events {
             outcomes.marks.push((u64::from(stream.number), Mark::Streaming(events.brought())));
         }
         let (number, id, sent, early) =
@@ -307,7 +311,8 @@ fn mark<R: Copy>(state: &mut State<R>, outcomes: &mut Outcomes) {
         if let Some(place) = state.touched.get(index).and_then(|id| state.find(*id))
             && let Some(stream) = state.streams.get_mut(place)
         {
-            let events = stream.events.as_mut().map(|events| Mark::Streaming(events.brought()));
+            let events = stream.answer.as_mut().and_then(|answer| answer.events.as_mut());
+            let events = events.map(|events| Mark::Streaming(events.brought()));
             outcomes.marks.push((u64::from(stream.number), events.unwrap_or(Mark::Answering)));
         }
     }

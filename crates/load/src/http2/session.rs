@@ -73,25 +73,38 @@ pub(crate) struct State<R> {
     pub touched: Vec<u32>,
 }
 
-/// One exchange.
+/// One exchange. Nearly every answer arrives whole and is never in here, and there may be 100,000 streams, so what only others
+/// need has its own memory.
 pub(crate) struct Stream<R> {
     pub number: u32,
+    pub interim: u32,
     pub request: R,
     pub sending: Sending,
-    pub answer: ReceivedAnswer,
+    /// The answer, from its final head on.
+    pub answer: Option<Box<Answer>>,
+}
+
+/// What has come of an answer.
+pub(crate) struct Answer {
+    pub received: ReceivedAnswer,
     pub kept: Option<Box<Kept>>,
-    /// What of the answer is read event by event, if it is a streamed one.
+    /// What of it is read event by event, if it is a streamed one.
     pub events: Option<Box<Events>>,
-    /// Whether the final head has come.
-    pub head: bool,
-    /// Whether the answer has no body, whatever its content-length says.
+    /// Whether it has no body, whatever its content-length says.
     pub bodiless: bool,
-    /// Its content-length.
+    /// Its content-length, and how much of the body has come.
     pub length: Option<u64>,
-    pub received: u64,
+    pub came: u64,
     pub window: ReceiveWindow,
-    pub interim: u32,
+    /// How many empty frames have come.
     pub empty: u32,
+}
+
+impl Answer {
+    pub(super) fn new(received: ReceivedAnswer, bodiless: bool, length: Option<u64>) -> Box<Self> {
+        let window = ReceiveWindow::new(WINDOW);
+        Box::new(Self { received, kept: None, events: None, bodiless, length, came: 0, window, empty: 0 })
+    }
 }
 
 impl<R> Stream<R> {
@@ -104,7 +117,10 @@ impl<R> Stream<R> {
     /// Whether the whole request is sent, nothing of the answer has come, and nothing distinguishes it from most answers.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
-        !self.head && !self.sending.head_only && self.sending.id.is_none() && !self.sending.is_left()
+        self.answer.is_none()
+            && !self.sending.head_only
+            && self.sending.id.is_none()
+            && !self.sending.is_left()
     }
 }
 
@@ -159,21 +175,8 @@ impl<R: Copy> State<R> {
 
     #[inline]
     pub(super) fn begin(&mut self, request: R) {
-        self.streams.push_back(Stream {
-            number: self.begun,
-            request,
-            sending: Sending::new(),
-            answer: ReceivedAnswer::default(),
-            kept: None,
-            events: None,
-            head: false,
-            bodiless: false,
-            length: None,
-            received: 0,
-            window: ReceiveWindow::new(WINDOW),
-            interim: 0,
-            empty: 0,
-        });
+        let number = self.begun;
+        self.streams.push_back(Stream { number, interim: 0, request, sending: Sending::new(), answer: None });
         self.begun += 1;
         self.unsent += 1;
         if self.begun >= MOST_EXCHANGES {
@@ -196,16 +199,25 @@ impl<R: Copy> State<R> {
     }
 
     /// The place of a stream among those that are open and sent.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, id: u32) -> Option<usize> {
+        let place = match self.streams.front() {
+            Some(first) if first.id() == id => 0,
+            _ => self.find_later(id)?,
+        };
+        (place < self.streams.len() - self.unsent).then_some(place)
+    }
+
+    #[inline(never)]
+    fn find_later(&self, id: u32) -> Option<usize> {
         let number = id / 2;
         // Where nothing has ended between them, the numbers are those of the places.
-        let near = number.wrapping_sub(self.streams.front()?.number) as usize;
+        let near = number.checked_sub(self.streams.front()?.number)? as usize;
         let place = match self.streams.get(near) {
             Some(stream) if stream.number == number => near,
             _ => self.streams.binary_search_by_key(&number, |stream| stream.number).ok()?,
         };
-        (id % 2 == 1 && place < self.streams.len() - self.unsent).then_some(place)
+        (id % 2 == 1).then_some(place)
     }
 
     /// Whether this stream has never been.
@@ -219,7 +231,7 @@ impl<R: Copy> State<R> {
     }
 
     /// Forgets an exchange that has ended; nearly always it is the oldest.
-    #[inline]
+    #[inline(always)]
     pub(super) fn drop(&mut self, place: usize) {
         if place > 0 || self.unsent == self.streams.len() {
             self.remove(place);
@@ -230,7 +242,7 @@ impl<R: Copy> State<R> {
     }
 
     /// Takes an exchange that has ended.
-    #[inline]
+    #[inline(never)]
     pub(super) fn remove(&mut self, place: usize) -> Option<Stream<R>> {
         let unsent = place + self.unsent >= self.streams.len();
         let stream = if place == 0 { self.streams.pop_front() } else { self.streams.remove(place) }?;

@@ -210,7 +210,7 @@ impl Source for Listed {
         let head = request_of_http1(text, scheme, |name, value| put_field(block, name, value));
         let body = text.get(head..).unwrap_or_default();
         put_headers(out, stream, block, body.is_empty());
-        (sending.length, sending.own) = (body.len() as u64, body.to_vec());
+        (sending.length, sending.own) = (body.len() as u64, (!body.is_empty()).then(|| body.into()));
         sending.head_only = list.is_head(request as usize);
     }
 

@@ -44,7 +44,7 @@ pub(crate) struct Sending {
     pub length: u64,
     pub sent: u64,
     /// Its bytes, if it has its own.
-    pub own: Vec<u8>,
+    pub own: Option<Box<[u8]>>,
     /// Whether the body waits for `100 Continue`.
     pub awaits: bool,
     /// What the peer lets the stream send.
@@ -56,9 +56,10 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
+    #[inline(always)]
     pub(super) fn new() -> Self {
-        let (own, window) = (Vec::new(), SendWindow::new(0));
-        Self { length: 0, sent: 0, own, awaits: false, window, id: None, head_only: false }
+        let window = SendWindow::new(0);
+        Self { length: 0, sent: 0, own: None, awaits: false, window, id: None, head_only: false }
     }
 
     /// Whether bytes of the body are still to be sent.
@@ -78,8 +79,8 @@ impl Sending {
         let flags = if ends { Flags::END_STREAM } else { Flags::NONE };
         put_frame_head(out, length as usize, Kind::Data, flags, stream);
         let at = self.sent as usize;
-        let piece = match self.own.get(at..at + length as usize) {
-            Some(own) => own,
+        let piece = match &self.own {
+            Some(own) => own.get(at..at + length as usize).unwrap_or_default(),
             None => body.piece(self.sent, length as usize),
         };
         out.extend_from_slice(piece);

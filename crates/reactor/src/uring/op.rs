@@ -14,6 +14,8 @@ pub(super) enum Op {
     Send,
     /// A send that reports only its failure.
     SilentSend,
+    /// A send of copied bytes, which reports only what it has not sent.
+    Post,
     /// The ring creates a socket. The linked connect reports a failure.
     Socket,
     /// Half-close, close and cancel. Their failures show elsewhere.
@@ -35,7 +37,8 @@ pub(super) fn op_of(user_data: u64) -> Op {
         3 => Op::StampedReceive,
         4 => Op::Send,
         5 => Op::SilentSend,
-        6 => Op::Socket,
+        6 => Op::Post,
+        7 => Op::Socket,
         _ => Op::Silent,
     }
 }
