@@ -8,6 +8,7 @@
 mod callgrind;
 mod options;
 mod paths;
+mod serve;
 mod table;
 
 use std::fs;
@@ -18,7 +19,8 @@ use anyhow::Context;
 use crate::compare::under_test::Server;
 use callgrind::Count;
 pub use options::Args;
-use paths::{PATHS, Path, Program};
+use paths::{PATHS, Path, Program, Servers};
+use serve::Serve;
 use table::Row;
 
 /// Counts the selected paths, prints them, and writes COUNTS.md.
@@ -26,15 +28,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let tool = callgrind::version()?;
     let (after, before) = (args.narrows()?, args.before.as_deref());
     let server = Server::start(args.server_core)?;
+    let serve = Serve::start(&after, args.server_core)?;
+    let servers = Servers { usual: &server, serve: &serve };
     let scratch = tempfile::tempdir()?;
     let mut rows = Vec::new();
     let wanted: Vec<&Path> = PATHS.iter().filter(|path| args.wants(path.name)).collect();
     anyhow::ensure!(!wanted.is_empty(), "no path has such a name: see bench/src/count/paths.rs");
     for path in &wanted {
-        let cost = |narrows: &File| cost(path, narrows, &server, scratch.path(), args.quick);
+        let cost = |narrows: &File| cost(path, narrows, &servers, scratch.path(), args.quick);
         let row = match (path.program, before) {
             // A floor is no part of Narrows, and has no earlier version.
-            (Program::Narrows | Program::Secured, Some(before)) => {
+            (Program::Narrows | Program::Secured | Program::Http2, Some(before)) => {
                 Row { path, before: Some(cost(before)?), now: cost(&after)? }
             }
             _ => Row { path, before: None, now: cost(&after)? },
@@ -42,7 +46,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         eprintln!("{}", row.line());
         rows.push(row);
     }
-    let text = table::text(&rows, &tool, before.is_some());
+    let memory = args.wants("http2").then(|| serve::memory(&after, &serve)).transpose()?;
+    let text = table::text(&rows, &tool, before.is_some(), memory);
     print!("{text}");
     // A part of the table, or an inexact one, must not replace it.
     if wanted.len() == PATHS.len() && !args.quick {
@@ -76,11 +81,17 @@ impl Cost {
 }
 
 /// Counts one path at three sizes.
-fn cost(path: &Path, narrows: &File, server: &Server, scratch: &File, quick: bool) -> anyhow::Result<Cost> {
+fn cost(
+    path: &Path,
+    narrows: &File,
+    servers: &Servers<'_>,
+    scratch: &File,
+    quick: bool,
+) -> anyhow::Result<Cost> {
     let step = if quick { path.step.div_ceil(10) } else { path.step };
     let mut counts = [Count::default(); 3];
     for (count, times) in counts.iter_mut().zip(1..) {
-        let words = path.command(narrows, server, step * times)?;
+        let words = path.command(narrows, servers, step * times)?;
         *count = callgrind::count(&words, &scratch.join("callgrind")).with_context(|| path.name)?;
     }
     Ok(Cost::of(counts, step as f64 * path.unit.per_step()))

@@ -2,6 +2,7 @@
 
 use std::path::Path as File;
 
+use super::serve::Serve;
 use crate::certificate;
 use crate::compare::under_test::Server;
 
@@ -28,6 +29,8 @@ pub enum Program {
     Narrows,
     /// `narrows load` over TLS
     Secured,
+    /// `narrows load` against `narrows serve`, over HTTP/2 in plain text
+    Http2,
     /// The floor of this name.
     Floor(&'static str),
     /// The floor of this name, over TLS.
@@ -44,7 +47,7 @@ pub enum Unit {
     Framed,
 }
 
-use Program::{Floor, FloorTls, Narrows, Secured};
+use Program::{Floor, FloorTls, Http2, Narrows, Secured};
 use Unit::{Framed, Request, Uploaded};
 
 const fn path(name: &'static str, program: Program, unit: Unit, step: u64, options: &'static str) -> Path {
@@ -68,6 +71,11 @@ pub const PATHS: &[Path] = &[
     path("upload-epoll", Narrows, Uploaded, 32, "-c 1 --body-size 16M --reactor epoll"),
     path("frames-uring", Narrows, Framed, 400_000, "-c 1 --frame-size 1000 --reactor uring"),
     path("frames-epoll", Narrows, Framed, 400_000, "-c 1 --frame-size 1000 --reactor epoll"),
+    path("http2-1x1-uring", Http2, Request, 20_000, "-c 1 --streams 1 --reactor uring"),
+    path("http2-100x1-uring", Http2, Request, 20_000, "-c 100 --streams 1 --reactor uring"),
+    path("http2-1x100-uring", Http2, Request, 100_000, "-c 1 --streams 100 --reactor uring"),
+    path("http2-10x10-uring", Http2, Request, 100_000, "-c 10 --streams 10 --reactor uring"),
+    path("http2-upload-uring", Http2, Uploaded, 8, "-c 1 --body-size 16M --reactor uring"),
     path("tls-kept-100-uring", Secured, Request, 20_000, "-c 100 --reactor uring"),
     path("tls-kept-100-epoll", Secured, Request, 20_000, "-c 100 --reactor epoll"),
     path("tls-kept-1-uring", Secured, Request, 20_000, "-c 1 --reactor uring"),
@@ -90,15 +98,28 @@ pub const PATHS: &[Path] = &[
     path("floor-tls-upload", FloorTls("send-tls"), Uploaded, 2, "--size 16777216"),
 ];
 
+/// The servers that are driven.
+pub struct Servers<'a> {
+    pub usual: &'a Server,
+    pub serve: &'a Serve,
+}
+
 impl Path {
     /// The program and its arguments, for this number of operations.
-    pub fn command(&self, narrows: &File, server: &Server, number: u64) -> std::io::Result<Vec<String>> {
-        let (target, root) = (self.target(server), certificate::root(server.folder()));
+    pub fn command(
+        &self,
+        narrows: &File,
+        servers: &Servers<'_>,
+        number: u64,
+    ) -> std::io::Result<Vec<String>> {
+        let server = servers.usual;
+        let (target, root) = (self.target(servers), certificate::root(server.folder()));
         let (ports, root) = (server.ports, root.display());
         // The time of a floor is long enough for the number.
         let (program, first) = match self.program {
             Narrows => (narrows.to_owned(), format!("load {target} --json")),
             Secured => (narrows.to_owned(), format!("load {target} --json --cacert {root}")),
+            Http2 => (narrows.to_owned(), format!("load {target} --json --http2")),
             Floor(name) => (std::env::current_exe()?, format!("{name} --port {} --seconds 600", ports.http)),
             FloorTls(name) => {
                 let seconds = if self.unit == Request { " --seconds 600" } else { "" };
@@ -111,10 +132,11 @@ impl Path {
         Ok(words)
     }
 
-    fn target(&self, server: &Server) -> String {
-        let ports = server.ports;
+    fn target(&self, servers: &Servers<'_>) -> String {
+        let ports = servers.usual.ports;
         let http = match self.program {
             Secured | FloorTls(_) => format!("https://127.0.0.1:{}", ports.tls),
+            Http2 => format!("http://127.0.0.1:{}", servers.serve.port),
             Narrows | Floor(_) => format!("http://127.0.0.1:{}", ports.http),
         };
         match self.unit {
@@ -128,6 +150,7 @@ impl Path {
     pub fn options(&self) -> String {
         match self.program {
             Narrows | Secured => self.options.to_owned(),
+            Http2 => format!("--http2 {}", self.options),
             Floor(name) | FloorTls(name) => format!("{name} {}", self.options),
         }
     }
@@ -167,6 +190,7 @@ mod tests {
             let size = [format!("--body-size {UPLOAD}M"), format!("--size {}", UPLOAD << 20)];
             assert_eq!(path.unit == Uploaded, size.iter().any(|size| says(size)), "{}", path.name);
             let tls = matches!(path.program, Secured | FloorTls(_));
+            assert_eq!(path.program == Http2, path.name.starts_with("http2-"), "{}", path.name);
             assert_eq!(
                 tls,
                 path.name.starts_with("tls-") || path.name.starts_with("floor-tls-"),

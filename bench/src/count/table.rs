@@ -5,6 +5,7 @@ use std::process::Command;
 
 use super::Cost;
 use super::paths::Path;
+use super::serve::MEMORY;
 use crate::compare::machine;
 
 /// The counts of one path.
@@ -42,8 +43,8 @@ impl Row {
     }
 }
 
-/// The contents of COUNTS.md. `compared` says whether there was an earlier program.
-pub fn text(rows: &[Row], tool: &str, compared: bool) -> String {
+/// The contents of COUNTS.md. `compared` says whether there was an earlier program, and `memory` is that of many streams.
+pub fn text(rows: &[Row], tool: &str, compared: bool, memory: Option<f64>) -> String {
     let mut out = String::from("# Instructions in user space\n\nWritten by `bench count`.\n\n");
     let _ = write!(
         out,
@@ -55,6 +56,7 @@ pub fn text(rows: &[Row], tool: &str, compared: bool) -> String {
          - Connections are kept, and loops are closed, unless the options say otherwise. With one connection each request pays for\n  \
          a whole turn of the loop. With 100 several share a turn, and how many depends a little on the machine.\n\
          - A floor is the minimal program that moves the same bytes. It parses and checks nothing.\n\
+         - `http2-` is HTTP/2 in plain text against `narrows serve` on another core.\n\
          - `tls-` is TLS 1.3 with AES-256-GCM, and a P-256 certificate that is verified. Callgrind hides the wide AES instructions of\n  \
          newer processors (VAES), so that encryption costs fewer instructions than counted here: most of all in uploads.\n\n",
         machine::date(),
@@ -72,6 +74,9 @@ pub fn text(rows: &[Row], tool: &str, compared: bool) -> String {
     let _ = writeln!(out, "| --- | --- | {right} | --- |");
     for row in rows {
         let _ = writeln!(out, "| {} |", row.cells(compared).join(" | "));
+    }
+    if let Some(memory) = memory {
+        let _ = writeln!(out, "\nThe most memory of `narrows load --http2 {MEMORY}`: {memory:.0} MiB.");
     }
     out
 }

@@ -379,6 +379,12 @@ impl<'a, P: Protocol> Driver<'a, P> {
                     if self.window {
                         self.tally.bytes_sent += payload.len() as u64;
                     }
+                    // What others send without an event, they share.
+                    if !P::IN_ORDER && io.post(conn, payload.bytes()) {
+                        lane.taken = self.now;
+                        self.protocol.sent(payload);
+                        continue;
+                    }
                     lane.sending = io.send(conn, payload).unwrap_or(false);
                 }
                 Next::HalfClose => return io.half_close(conn),

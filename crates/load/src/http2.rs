@@ -161,7 +161,7 @@ impl<S: Source> Protocol for Requests<S> {
         bytes: &[u8],
         outcomes: &mut Outcomes,
     ) -> Result<(), Box<Fault>> {
-        self.hear_all(session, bytes, outcomes).map_err(Box::new)
+        self.hear_all(session, bytes, outcomes)
     }
 
     fn end(&mut self, session: &mut Self::Session, _outcomes: &mut Outcomes) -> Fault {

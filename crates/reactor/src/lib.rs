@@ -233,12 +233,10 @@ impl Io {
     /// A connection sends one payload at a time: a second one before that event is refused and returned.
     #[inline]
     pub fn send(&mut self, conn: Conn, payload: Payload) -> Result<bool, Payload> {
-        let Some(slot) = self.slots.get(conn).filter(|slot| slot.payload.is_none() || slot.hidden) else {
-            return Err(payload);
-        };
-        if slot.hidden || slot.post.is_some() {
+        let Some(slot) = self.slots.get(conn).filter(|slot| slot.payload.is_none() && slot.post.is_none())
+        else {
             return self.send_behind(conn, payload);
-        }
+        };
         if let (Payload::Shared(shared, _), Kernel::Uring(uring)) = (&payload, &mut self.kernel)
             && self.kept.iter().any(|kept| kept.same(shared))
         {
@@ -253,19 +251,16 @@ impl Io {
         Ok(true)
     }
 
-    /// Sends a payload behind what was posted.
+    /// Sends a payload behind what was posted, and refuses it behind another payload.
     #[cold]
     fn send_behind(&mut self, conn: Conn, payload: Payload) -> Result<bool, Payload> {
         let (Some(slot), Kernel::Uring(uring)) = (self.slots.get(conn), &mut self.kernel) else {
             return Err(payload);
         };
-        if slot.next.is_some() {
-            return Err(payload);
-        }
-        if slot.hidden {
-            slot.next = Some(payload);
-        } else {
-            uring.send_with_post(&mut self.slots, conn, &payload);
+        match &slot.payload {
+            None => uring.send_with_post(&mut self.slots, conn, &payload),
+            Some(_) if slot.hidden && slot.next.is_none() => slot.next = Some(payload),
+            Some(_) => return Err(payload),
         }
         Ok(true)
     }
@@ -278,7 +273,7 @@ impl Io {
     #[inline]
     pub fn post(&mut self, conn: Conn, bytes: &[u8]) -> bool {
         match (&mut self.kernel, self.slots.get(conn)) {
-            (Kernel::Uring(uring), Some(slot)) if slot.payload.is_none() => uring.post(slot, conn, bytes),
+            (Kernel::Uring(uring), Some(slot)) => slot.payload.is_none() && uring.post(slot, conn, bytes),
             _ => false,
         }
     }
@@ -319,12 +314,12 @@ impl Io {
     }
 
     /// Closes the sending side; receiving continues. Call it when no send is in flight: after the last [`Event::Sent`], and
-    /// not after sends without an event.
+    /// not after sends without an event other than posts.
     pub fn half_close(&mut self, conn: Conn) {
-        match (self.slots.fd(conn), &mut self.kernel) {
-            (Some(fd), _) => socket::shutdown_write(fd),
-            (None, Kernel::Uring(uring)) => uring.half_close(&mut self.slots, conn),
-            (None, Kernel::Epoll(_)) => {}
+        match (&mut self.kernel, self.slots.fd(conn)) {
+            (Kernel::Uring(uring), _) => uring.half_close(&mut self.slots, conn),
+            (Kernel::Epoll(_), Some(fd)) => socket::shutdown_write(fd),
+            (Kernel::Epoll(_), None) => {}
         }
     }
 

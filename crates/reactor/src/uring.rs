@@ -309,7 +309,7 @@ impl Uring {
 
     #[inline(never)]
     fn queue_posts(&mut self, slots: &mut Slots) {
-        let waiting = self.posts.waiting();
+        let waiting = self.posts.submit();
         for conn in &waiting {
             if let Some(slot) = slots.get(*conn) {
                 self.queue_post(slot, *conn);
@@ -321,7 +321,7 @@ impl Uring {
     /// Sends what is posted on a connection, and then this, as one payload.
     pub(crate) fn send_with_post(&mut self, slots: &mut Slots, conn: Conn, payload: &Payload) {
         let Some(slot) = slots.get(conn) else { return };
-        let posted = slot.post.take().map(|post| self.posts.rest(post, 0));
+        let posted = slot.post.take().and_then(|post| self.posts.rest(post, 0));
         slot.payload = Some((Payload::Owned([posted.unwrap_or_default(), payload.bytes()].concat()), 0));
         self.send(slots, conn);
     }
@@ -331,20 +331,28 @@ impl Uring {
     fn post_fell_short(&mut self, slots: &mut Slots, conn: Conn, result: i32) -> Option<(Conn, Done)> {
         let slot = slots.get(conn)?;
         let full = result >= 0 || result == -libc::EAGAIN;
-        let Some(posted) = slot.posted.take().filter(|_| full && slot.payload.is_none()) else {
+        let posted = slot.posted.take().filter(|_| full && slot.payload.is_none());
+        let done = usize::try_from(result).unwrap_or(0);
+        let Some(rest) = posted.and_then(|posted| self.posts.rest(posted, done)) else {
             return Some((conn, Done::Failed(if full { libc::EAGAIN } else { -result })));
         };
-        let mut rest = self.posts.rest(posted, usize::try_from(result).unwrap_or(0)).to_vec();
-        if let Some(post) = slot.post.take() {
-            rest.extend_from_slice(self.posts.rest(post, 0));
-        }
+        let later = slot.post.take().and_then(|post| self.posts.rest(post, 0));
+        let rest = [rest, later.unwrap_or_default()].concat();
         (slot.payload, slot.hidden) = (Some((Payload::Owned(rest), 0)), true);
         self.send(slots, conn);
         None
     }
 
     pub(crate) fn half_close(&mut self, slots: &mut Slots, conn: Conn) {
-        if let Some(slot) = slots.get(conn) {
+        let Some(slot) = slots.get(conn) else { return };
+        let posts = slot.post.is_some();
+        self.queue_post(slot, conn);
+        if let Some(fd) = slot.fd() {
+            if posts {
+                self.flush();
+            }
+            socket::shutdown_write(fd);
+        } else {
             let entry = on!(slot, conn, |file| opcode::Shutdown::new(file, libc::SHUT_WR).build());
             self.operate_silently(conn, Op::Silent, entry, Flags::empty());
         }
@@ -413,7 +421,7 @@ impl Uring {
         if !self.stalled.is_empty() {
             self.resume(slots);
         }
-        if self.posts.are_waiting() {
+        if self.posts.are_due() {
             self.queue_posts(slots);
         }
         if !self.late.is_empty() {

@@ -373,3 +373,92 @@ fn events_that_arrive_while_the_reactor_sleeps_have_their_waiting_time() {
         assert!(sleeper.ended && sleeper.received.is_empty());
     }
 }
+
+/// Posts and sends the pattern `1, 2, 3, ...` of bytes.
+struct Poster {
+    conn: Option<Conn>,
+    written: usize,
+    sending: bool,
+    /// How often a post was refused, and a payload sent instead.
+    refused: usize,
+}
+
+impl Poster {
+    const WHOLE: usize = 32 << 20;
+
+    fn byte(place: usize) -> u8 {
+        (place % 251) as u8
+    }
+
+    /// Two posts in a turn, of which the second must follow the first.
+    fn write(&mut self, io: &mut Io) {
+        let Some(conn) = self.conn else { return };
+        for length in [1000, 7000] {
+            if self.sending || self.written >= Self::WHOLE {
+                return;
+            }
+            let bytes: Vec<u8> = (self.written..self.written + length).map(Self::byte).collect();
+            self.written += length;
+            if !io.post(conn, &bytes) {
+                self.refused += 1;
+                self.sending = io.send(conn, Payload::Owned(bytes)).expect("nothing is being sent");
+            }
+        }
+    }
+}
+
+impl Handler for Poster {
+    fn event(&mut self, _io: &mut Io, conn: Conn, event: Event<'_>) {
+        match event {
+            Event::Connected => self.conn = Some(conn),
+            Event::Sent(_) => self.sending = false,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_posted_keeps_its_order_even_if_the_peer_reads_nothing_for_a_while() {
+    for backend in [Backend::Auto, Backend::Epoll] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let (full, wait) = std::sync::mpsc::channel();
+        let reader = std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().expect("a connection");
+            let _ = wait.recv_timeout(PATIENCE);
+            let mut all = Vec::new();
+            std::io::Read::read_to_end(&mut socket, &mut all).expect("everything arrives");
+            all
+        });
+        let config = ReactorConfig { backend, ..ReactorConfig::MESSAGES };
+        let mut client = Reactor::new(config).expect("a reactor");
+        let to = client.io().address(&address.into());
+        client.io().connect(to, Carries::Anything).expect("a socket");
+        let mut poster = Poster { conn: None, written: 0, sending: false, refused: 0 };
+        let began = Instant::now();
+        while (poster.written < Poster::WHOLE || poster.sending) && began.elapsed() < PATIENCE {
+            client.turn(Duration::from_millis(1), &mut poster).expect("a turn");
+            poster.write(client.io());
+            if poster.sending {
+                let _ = full.send(());
+            }
+        }
+        // The event of a send comes after all that was posted. The reader then empties the socket.
+        let conn = poster.conn.expect("connected");
+        poster.written += 1;
+        poster.sending =
+            client.io().send(conn, Payload::Owned(vec![Poster::byte(poster.written - 1)])).expect("free");
+        while poster.sending && began.elapsed() < PATIENCE {
+            client.turn(Duration::from_millis(1), &mut poster).expect("a turn");
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        // What is posted last goes out before the end of the sending side.
+        poster.written += usize::from(client.io().post(conn, &[Poster::byte(poster.written)]));
+        client.io().half_close(conn);
+        client.turn(Duration::from_millis(1), &mut poster).expect("a turn");
+        let all = reader.join().expect("no panic");
+        assert_eq!(all.len(), poster.written, "{} {}", client.io().backend(), poster.refused);
+        assert!(all.iter().enumerate().all(|(place, byte)| *byte == Poster::byte(place)));
+        assert!(poster.refused > 0, "the socket was never full");
+    }
+}

@@ -29,7 +29,7 @@ impl<P: Protocol> Driver<'_, P> {
         {
             io.expect_bulk(conn);
         }
-        let before = (lane.room, lane.ready);
+        let before = if P::IN_ORDER { (0, false) } else { (lane.room, lane.ready) };
         lane.make_room(standing, depth);
         if standing.ready && !lane.ready {
             self.ready(index);

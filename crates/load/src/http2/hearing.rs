@@ -38,7 +38,7 @@ impl<S: Source> Requests<S> {
         session: &mut Session<S::Request>,
         bytes: &[u8],
         outcomes: &mut Outcomes,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Box<Fault>> {
         let Session { reader, state } = session;
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -60,7 +60,7 @@ impl<S: Source> Requests<S> {
                 put_go_away(&mut state.control, 0, broken.code, broken.why);
                 // Nothing else is sent after it.
                 state.ready = false;
-                return Err(unreadable(state.greeted, bytes, broken));
+                return Err(Box::new(unreadable(state.greeted, bytes, broken)));
             }
         }
         if !state.touched.is_empty() {
@@ -71,7 +71,7 @@ impl<S: Source> Requests<S> {
 
     /// The usual case: a whole answer to a request that is sent, whose head is the one before again, and which surely is right.
     /// It ends its exchange. False means nothing and changes nothing: the answer must be heard frame by frame.
-    #[inline]
+    #[inline(always)]
     fn is_right(
         &mut self,
         state: &mut State<S::Request>,
@@ -80,8 +80,10 @@ impl<S: Source> Requests<S> {
     ) -> bool {
         let Some(place) = state.find(message.stream) else { return false };
         let Some(stream) = state.streams.get(place).filter(|stream| stream.is_plain()) else { return false };
-        let Some((status, announced)) = state.heads.again(message.block) else { return false };
-        let length = message.body.len() as u64;
+        if !state.heads.again(message.block) {
+            return false;
+        }
+        let ((status, announced), length) = (state.heads.last(), message.body.len() as u64);
         // Final heads that allow a body. Others are rare, or no success.
         let fits =
             status >= 200 && !matches!(status, 204 | 304) && announced.is_none_or(|other| other == length);

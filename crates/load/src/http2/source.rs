@@ -72,6 +72,8 @@ pub(crate) struct Same {
     frames: Templates,
     /// Whether it fits a frame. Otherwise `frames` has header blocks.
     fits: bool,
+    /// Whether, besides, it has no body and no id, and its answer may have a body. Then nothing of it is to be remembered.
+    bare: bool,
     length: u64,
     awaits: bool,
     head_only: bool,
@@ -109,7 +111,8 @@ impl Same {
         }
         let head_only = Method::from_name(target.method.as_bytes()) == Method::Head;
         let next = target.ids.then_some(first_id);
-        Ok(Self { frames, fits, length, awaits: target.expect_continue && length > 0, head_only, next })
+        let bare = fits && length == 0 && !head_only && next.is_none();
+        Ok(Self { frames, fits, bare, length, awaits: target.expect_continue && length > 0, head_only, next })
     }
 }
 
@@ -122,6 +125,11 @@ impl Source for Same {
     #[inline]
     fn head(&mut self, (): (), table: &mut Table, stream: u32, out: &mut Vec<u8>, sending: &mut Sending) {
         let block = match table {
+            Table::Filled if self.bare => {
+                let at = out.len();
+                out.extend_from_slice(&self.frames.repeat);
+                return set_stream(out, at, stream);
+            }
             Table::Filled => &self.frames.repeat,
             Table::Empty => {
                 *table = Table::Filled;

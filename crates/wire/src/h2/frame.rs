@@ -102,10 +102,12 @@ impl FrameHead {
     pub(super) fn plain(input: &[u8], kind: Kind, flags: Flags) -> Option<(Self, &[u8])> {
         let (bytes, rest) = input.split_first_chunk::<HEAD>()?;
         let [l2, l1, l0, is, has, s3, s2, s1, s0] = *bytes;
-        if (is, has) != (kind as u8, flags.0) {
+        // One read of memory for four bytes.
+        let begin = u32::from_be_bytes([l2, l1, l0, is]);
+        if begin & 0xff != kind as u32 || has != flags.0 {
             return None;
         }
-        let length = u32::from_be_bytes([0, l2, l1, l0]) as usize;
+        let length = (begin >> 8) as usize;
         let stream = u32::from_be_bytes([s3, s2, s1, s0]) & 0x7fff_ffff;
         Some((Self { length, kind: Some(kind), flags, stream }, rest))
     }

@@ -92,16 +92,19 @@ impl ResponseHeads {
         Ok(Ok(Response { status, length: parsed.length, watched, text }))
     }
 
-    /// The status and the content-length of a right head whose block is the last one again, and means the same. Whoever accepts
-    /// it calls [`ResponseHeads::repeat`] next; whoever does not, [`ResponseHeads::response`].
+    /// Whether this is the block of the last head again, means the same, and is right. Whoever accepts it calls
+    /// [`ResponseHeads::repeat`] next; whoever does not, [`ResponseHeads::response`].
     #[inline]
     #[must_use]
-    pub fn again(&self, block: &[u8]) -> Option<(u16, Option<u64>)> {
-        let Parsed { status, length, wrong, .. } = &self.parsed;
-        if wrong.is_some() || !self.remembers(block) {
-            return None;
-        }
-        Some(((*status)?, *length))
+    pub fn again(&self, block: &[u8]) -> bool {
+        self.parsed.wrong.is_none() && self.remembers(block)
+    }
+
+    /// The status and the content-length of the last head. The status is 0 if it has none.
+    #[inline]
+    #[must_use]
+    pub fn last(&self) -> (u16, Option<u64>) {
+        (self.parsed.status.unwrap_or_default(), self.parsed.length)
     }
 
     /// The last block has come again.
