@@ -136,6 +136,12 @@ impl<S: Source> Protocol for Requests<S> {
             self.send_head(state, &mut out);
         }
         if state.uploads > 0 && state.ready {
+            if out.is_empty()
+                && let Some(block) = state.upload_block(&mut self.body)
+            {
+                self.spare.push(out);
+                return Next::Send(Payload::Owned(block));
+            }
             state.upload(&self.body, &mut out);
         }
         if out.is_empty() {
@@ -146,7 +152,8 @@ impl<S: Source> Protocol for Requests<S> {
     }
 
     fn sent(&mut self, payload: Payload) {
-        if let Payload::Owned(mut bytes) = payload
+        if let Payload::Owned(bytes) = payload
+            && let Some(mut bytes) = self.body.take_back(bytes)
             && bytes.capacity() <= SPARE
         {
             bytes.clear();

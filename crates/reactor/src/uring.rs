@@ -437,7 +437,7 @@ impl Uring {
                 _ => return Err(error),
             },
         }
-        if self.late.is_empty() && self.ring.submission().is_empty() {
+        if self.posts.are_held() && self.late.is_empty() && self.ring.submission().is_empty() {
             self.posts.turn();
         }
         self.left = self.ring.completion().len();

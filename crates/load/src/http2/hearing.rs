@@ -78,9 +78,8 @@ impl<S: Source> Requests<S> {
         message: &Message<'_>,
         outcomes: &mut Outcomes,
     ) -> bool {
-        let Some(place) = state.find(message.stream) else { return false };
-        let Some(stream) = state.streams.get(place).filter(|stream| stream.is_plain()) else { return false };
-        if !state.heads.again(message.block) {
+        let Some((place, stream)) = state.look_up(message.stream) else { return false };
+        if !stream.is_plain() || !state.heads.again(message.block) {
             return false;
         }
         let ((status, announced), length) = (state.heads.last(), message.body.len() as u64);

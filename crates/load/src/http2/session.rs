@@ -199,25 +199,29 @@ impl<R: Copy> State<R> {
     }
 
     /// The place of a stream among those that are open and sent.
-    #[inline(always)]
+    #[inline]
     pub(super) fn find(&self, id: u32) -> Option<usize> {
-        let place = match self.streams.front() {
-            Some(first) if first.id() == id => 0,
-            _ => self.find_later(id)?,
-        };
-        (place < self.streams.len() - self.unsent).then_some(place)
+        self.look_up(id).map(|(place, _)| place)
+    }
+
+    /// A stream among those that are open and sent, and its place.
+    #[inline(always)]
+    pub(super) fn look_up(&self, id: u32) -> Option<(usize, &Stream<R>)> {
+        let first = self.streams.front()?;
+        let (place, stream) = if first.id() == id { (0, first) } else { self.find_later(id)? };
+        (place < self.streams.len() - self.unsent).then_some((place, stream))
     }
 
     #[inline(never)]
-    fn find_later(&self, id: u32) -> Option<usize> {
+    fn find_later(&self, id: u32) -> Option<(usize, &Stream<R>)> {
         let number = id / 2;
         // Where nothing has ended between them, the numbers are those of the places.
         let near = number.checked_sub(self.streams.front()?.number)? as usize;
-        let place = match self.streams.get(near) {
-            Some(stream) if stream.number == number => near,
-            _ => self.streams.binary_search_by_key(&number, |stream| stream.number).ok()?,
-        };
-        (id % 2 == 1).then_some(place)
+        let is_it = |place: &usize| self.streams.get(*place).is_some_and(|stream| stream.number == number);
+        let place = Some(near).filter(is_it);
+        let place =
+            place.or_else(|| self.streams.binary_search_by_key(&number, |stream| stream.number).ok())?;
+        self.streams.get(place).filter(|stream| stream.id() == id).map(|stream| (place, stream))
     }
 
     /// Whether this stream has never been.
@@ -233,10 +237,10 @@ impl<R: Copy> State<R> {
     /// Forgets an exchange that has ended; nearly always it is the oldest.
     #[inline(always)]
     pub(super) fn drop(&mut self, place: usize) {
-        if place > 0 || self.unsent == self.streams.len() {
+        if place > 0 || self.uploads > 0 || self.unsent == self.streams.len() {
             self.remove(place);
-        } else if let Some(stream) = self.streams.pop_front() {
-            self.uploads -= usize::from(stream.sending.is_left());
+        } else {
+            self.streams.pop_front();
             self.turn = self.turn.saturating_sub(1);
         }
     }

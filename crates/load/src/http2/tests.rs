@@ -282,6 +282,35 @@ fn a_large_body_is_the_pattern_wherever_windows_cut_it() {
 }
 
 #[test]
+fn what_fits_a_block_of_the_pattern_is_the_same_body() {
+    let length = 23 * wire::pattern::PERIOD as u64 + 5;
+    let wide = Settings { window: Some(1 << 30), ..Settings::default() };
+    let mut peer = Peer::with(&Http { body: target::Body::Pattern(length), ..target() }, &wide);
+    peer.hear(&put(|out| put_window_update(out, 0, 1 << 30))).expect("more");
+    let mut peer = peer.begin(2);
+    assert_eq!(peer.session.state.uploads, 0);
+    let (mut reader, mut rest) = (Reader::default(), peer.sent.as_slice());
+    let mut bodies: [(Vec<u8>, bool); 2] = Default::default();
+    loop {
+        let step = reader.push(rest).expect("right frames");
+        rest = &rest[step.consumed..];
+        match step.event {
+            Event::NeedMore => break,
+            Event::Data { stream, data, end_stream, .. } => {
+                let body = &mut bodies[stream as usize / 2];
+                body.0.extend_from_slice(data);
+                assert!(!std::mem::replace(&mut body.1, end_stream), "nothing follows the end");
+            }
+            _ => {}
+        }
+    }
+    let wanted = wire::pattern::block(length, length as usize);
+    assert!(bodies.iter().all(|(body, ended)| *ended && *body == wanted));
+    peer.hear(&[ok(1), ok(3)].concat()).expect("answers");
+    assert!(peer.ends().iter().all(|(_, end)| end.is_ok()));
+}
+
+#[test]
 fn the_peers_questions_are_answered_and_their_number_is_bounded() {
     let mut peer = Peer::new(&target()).begin(1);
     peer.sent.clear();

@@ -2,13 +2,22 @@
 
 use std::sync::Arc;
 
-use wire::h2::{FRAME, Flags, Kind, SendWindow, put_frame_head};
+use wire::h2::{FRAME, Flags, HEAD, Kind, SendWindow, put_frame_head, set_stream};
 
+use super::BATCH;
 use super::session::State;
 use crate::target;
 
 /// The most bytes of bodies that are sent together.
 const SEND: usize = 256 * 1024;
+
+const PERIOD: u64 = wire::pattern::PERIOD as u64;
+
+/// How many periods of the pattern a block has: more than is ever copied for one send, so that its length tells a block.
+const PERIODS: u64 = 5;
+/// How many bytes of a body a block is.
+const BLOCK: u64 = PERIODS * PERIOD;
+const _: () = assert!(BLOCK as usize > SEND + BATCH + 2 * FRAME);
 
 /// What the bodies of requests are made of.
 #[derive(Default)]
@@ -16,25 +25,67 @@ pub(crate) struct Body {
     bytes: Arc<Vec<u8>>,
     /// Whether `bytes` are repeated; otherwise they are the whole body.
     repeats: bool,
+    /// Blocks: frames of whole periods, for any stream. Sending one needs no copy, only the stream's id in the frames' heads.
+    blocks: Vec<Vec<u8>>,
+}
+
+/// How long a frame of the pattern may be that begins here: frames end where the pattern begins anew.
+fn frame_at(at: u64) -> u64 {
+    (PERIOD - at % PERIOD).min(FRAME as u64)
 }
 
 impl Body {
     pub(super) fn new(body: &target::Body) -> Self {
         match body {
             target::Body::None => Self::default(),
-            target::Body::Bytes(bytes) => Self { bytes: Arc::clone(bytes), repeats: false },
+            target::Body::Bytes(bytes) => Self { bytes: Arc::clone(bytes), ..Self::default() },
             target::Body::Pattern(length) => {
                 // Any frame of a body lies in it, wherever windows have cut.
                 let block = wire::pattern::block(*length, wire::pattern::PERIOD + FRAME);
-                Self { bytes: Arc::new(block), repeats: true }
+                Self { bytes: Arc::new(block), repeats: true, blocks: Vec::new() }
             }
         }
     }
 
     /// Bytes of a body from this place on.
     fn piece(&self, at: u64, length: usize) -> &[u8] {
-        let at = if self.repeats { at % wire::pattern::PERIOD as u64 } else { at } as usize;
+        let at = if self.repeats { at % PERIOD } else { at } as usize;
         self.bytes.get(at..at + length).unwrap_or_default()
+    }
+
+    /// A block for this stream.
+    fn block(&mut self, stream: u32) -> Vec<u8> {
+        let mut block = self.blocks.pop().unwrap_or_else(|| self.new_block());
+        let (mut at, mut place) = (0, 0);
+        while at < BLOCK {
+            set_stream(&mut block, place, stream);
+            place += HEAD + frame_at(at) as usize;
+            at += frame_at(at);
+        }
+        block
+    }
+
+    #[cold]
+    fn new_block(&self) -> Vec<u8> {
+        let (mut block, mut at) = (Vec::new(), 0);
+        while at < BLOCK {
+            let length = frame_at(at) as usize;
+            put_frame_head(&mut block, length, Kind::Data, Flags::NONE, 0);
+            block.extend_from_slice(self.piece(at, length));
+            at += length as u64;
+        }
+        block
+    }
+
+    /// Takes back a payload that was a block. Returns any other.
+    pub(super) fn take_back(&mut self, payload: Vec<u8>) -> Option<Vec<u8>> {
+        // Nothing else that begins with DATA is as long.
+        let is_block = payload.len() as u64 > BLOCK && payload.get(3) == Some(&(Kind::Data as u8));
+        if !is_block {
+            return Some(payload);
+        }
+        self.blocks.push(payload);
+        None
     }
 }
 
@@ -68,9 +119,21 @@ impl Sending {
         self.sent < self.length
     }
 
+    /// Whether the next bytes of a body may be sent as a block, which is not its end.
+    #[inline]
+    fn takes_block(&self, body: &Body, connection: SendWindow) -> bool {
+        body.repeats
+            && self.own.is_none()
+            && !self.awaits
+            && self.sent.is_multiple_of(PERIOD)
+            && self.length.saturating_sub(self.sent) > BLOCK
+            && self.window.allows(connection.allows(BLOCK)) == BLOCK
+    }
+
     /// Appends a frame of the body, no longer than the windows allow. Returns how many bytes of it there are.
     fn put_frame(&mut self, stream: u32, body: &Body, connection: SendWindow, out: &mut Vec<u8>) -> u64 {
-        let left = (self.length - self.sent).min(FRAME as u64);
+        let most = if body.repeats { frame_at(self.sent) } else { FRAME as u64 };
+        let left = (self.length - self.sent).min(most);
         let length = self.window.allows(connection.allows(left));
         if length == 0 || self.awaits {
             return 0;
@@ -91,6 +154,22 @@ impl Sending {
 }
 
 impl<R: Copy> State<R> {
+    /// The next part of a body, if it can be sent without a copy.
+    pub(super) fn upload_block(&mut self, body: &mut Body) -> Option<Vec<u8>> {
+        let sent = self.streams.len() - self.unsent;
+        let place = if self.turn < sent { self.turn } else { 0 };
+        let stream = self.streams.get_mut(place).filter(|_| sent > 0)?;
+        let id = stream.id();
+        if !stream.sending.takes_block(body, self.connection) {
+            return None;
+        }
+        stream.sending.sent += BLOCK;
+        stream.sending.window.take(BLOCK);
+        self.connection.take(BLOCK);
+        self.turn = place + 1;
+        Some(body.block(id))
+    }
+
     /// Appends as much of the bodies as the windows allow, a frame of each stream in turn.
     pub(super) fn upload(&mut self, body: &Body, out: &mut Vec<u8>) {
         let (sent, mut still) = (self.streams.len() - self.unsent, 0);
@@ -103,6 +182,10 @@ impl<R: Copy> State<R> {
             };
             self.connection.take(length);
             self.uploads -= usize::from(length > 0 && !stream.sending.is_left());
+            if length > 0 && stream.sending.takes_block(body, self.connection) {
+                // The rest needs no copy.
+                break;
+            }
             still = if length > 0 { 0 } else { still + 1 };
             place = if place + 1 < sent { place + 1 } else { 0 };
         }

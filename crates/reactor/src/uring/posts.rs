@@ -114,6 +114,12 @@ impl Posts {
         self.waiting = waiting;
     }
 
+    /// Whether posts were submitted in this turn.
+    #[inline]
+    pub(super) fn are_held(&self) -> bool {
+        self.held
+    }
+
     /// Everything is submitted. The next posts must not touch what was just submitted.
     #[inline]
     pub(super) fn turn(&mut self) {

@@ -108,8 +108,15 @@ impl FrameHead {
             return None;
         }
         let length = (begin >> 8) as usize;
-        let stream = u32::from_be_bytes([s3, s2, s1, s0]) & 0x7fff_ffff;
+        // The first bit is still in it.
+        let stream = u32::from_be_bytes([s3, s2, s1, s0]);
         Some((Self { length, kind: Some(kind), flags, stream }, rest))
+    }
+
+    /// Whether the frame belongs to a stream, and its reserved bit is not set.
+    #[inline(always)]
+    pub(super) fn has_stream(&self) -> bool {
+        self.stream.cast_signed() > 0
     }
 }
 

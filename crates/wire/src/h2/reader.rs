@@ -201,7 +201,7 @@ impl Reader {
         let (block, rest) = rest.split_at_checked(first.length)?;
         let (second, rest) = FrameHead::plain(rest, Kind::Data, Flags::END_STREAM)?;
         let body = rest.get(..second.length)?;
-        if first.stream != second.stream || first.stream == 0 || first.length.max(second.length) > FRAME {
+        if first.stream != second.stream || !first.has_stream() || first.length.max(second.length) > FRAME {
             return None;
         }
         let consumed = block.len().saturating_add(body.len()).saturating_add(2 * HEAD);

@@ -444,3 +444,69 @@ fn a_request_of_http1_has_its_fields_in_http2() {
     ];
     assert_eq!(list, fields(&wanted));
 }
+
+#[test]
+fn a_whole_message_is_taken_in_one_step_and_nothing_else_is() {
+    let frame = |kind, flags, stream, payload: &[u8]| {
+        let mut out = Vec::new();
+        put_frame_head(&mut out, payload.len(), kind, flags, stream);
+        out.extend_from_slice(payload);
+        out
+    };
+    let head = frame(Kind::Headers, Flags::END_HEADERS, 5, &[0x88]);
+    let body = frame(Kind::Data, Flags::END_STREAM, 5, b"ok");
+    let whole = [head.as_slice(), &body, b"rest"].concat();
+    let reader = Reader::default();
+    let consumed = whole.len() - 4;
+    let message = Message { stream: 5, block: &[0x88], body: b"ok", consumed };
+    assert_eq!(reader.message(&whole), Some(message));
+    // Frame by frame it is the same.
+    let mut slow = Reader::default();
+    let step = slow.push(&whole).expect("a head");
+    assert_eq!(step.event, Event::Headers { stream: 5, block: &[0x88], end_stream: false });
+    let at = step.consumed;
+    let step = slow.push(&whole[at..]).expect("a body");
+    assert_eq!(step.event, Event::Data { stream: 5, data: b"ok", counted: 2, end_stream: true });
+    assert_eq!(at + step.consumed, consumed);
+
+    assert!((0..consumed).all(|cut| reader.message(&whole[..cut]).is_none()), "a part is no message");
+    let others = [
+        [frame(Kind::Headers, Flags(0x24), 5, &[0x88]), body.clone()],
+        [frame(Kind::Headers, Flags::NONE, 5, &[0x88]), body.clone()],
+        [
+            frame(Kind::Headers, Flags::END_HEADERS, 0, &[0x88]),
+            frame(Kind::Data, Flags::END_STREAM, 0, b"ok"),
+        ],
+        [head.clone(), frame(Kind::Data, Flags(9), 5, b"\0ok")],
+        [head.clone(), frame(Kind::Data, Flags::NONE, 5, b"ok")],
+        [head.clone(), frame(Kind::Data, Flags::END_STREAM, 7, b"ok")],
+        [head.clone(), frame(Kind::Data, Flags::END_STREAM, 5, &[0; FRAME + 1])],
+        [head.clone(), frame(Kind::Headers, Flags(5), 5, &[0x88])],
+    ];
+    assert!(others.iter().all(|frames| reader.message(&frames.concat()).is_none()));
+    let mut amid = Reader::default();
+    amid.push(&body[..5]).expect("a part of a head");
+    assert_eq!(amid.message(&whole), None);
+}
+
+#[test]
+fn a_head_that_comes_again_is_known_without_being_read() {
+    let mut heads = ResponseHeads::watching("");
+    let mut block = Vec::new();
+    put_status(&mut block, 200);
+    // A literal that is inserted: nginx and HAProxy write such.
+    block.extend_from_slice(&[0x40, 1, b'a', 1, b'b']);
+    assert!(!heads.again(&block), "nothing has come");
+    heads.response(&block).expect("a block").expect("a head");
+    assert!(heads.again(&block) && !heads.again(&block[..1]));
+    assert_eq!(heads.last(), (200, None));
+    let size = heads.table_size();
+    heads.repeat();
+    assert_eq!(heads.table_size(), size, "what repeats insert waits");
+    // Whoever reads the table finds both.
+    let field = heads.response(&[0x88, 0xbf]).expect("a block").expect("a head");
+    assert_eq!(field.text, b"HTTP/2 200\r\na: b\r\n\r\n");
+    assert_eq!(heads.table_size(), 2 * size);
+    heads.response(&[0x80 | 8, 0x88]).expect("a block").expect_err("two statuses");
+    assert!(!heads.again(&[0x80 | 8, 0x88]), "a wrong head is read again");
+}
