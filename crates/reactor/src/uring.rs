@@ -20,7 +20,7 @@ use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 
 use crate::slots::{Conn, Slot, Slots};
 use crate::socket::{self, RawAddress};
-use crate::{Carries, Delivery, Done, Payload, ReactorConfig, STALL};
+use crate::{Carries, Delivery, Done, ReactorConfig, STALL};
 use buffers::Buffers;
 use op::{Op, op_of, user_data};
 pub(crate) use posts::Piece;
@@ -292,55 +292,6 @@ impl Uring {
     pub(crate) fn send_silently(&mut self, slot: &Slot, conn: Conn, bytes: &[u8]) {
         let entry = send_entry(slot, conn, bytes);
         self.operate_silently(conn, Op::SilentSend, entry, Flags::empty());
-    }
-
-    #[inline]
-    pub(crate) fn post(&mut self, slot: &mut Slot, conn: Conn, bytes: &[u8]) -> bool {
-        self.posts.take(slot, conn, bytes)
-    }
-
-    /// Queues the post of a connection, if it has one.
-    #[inline]
-    fn queue_post(&mut self, slot: &mut Slot, conn: Conn) {
-        if let Some(entry) = self.posts.entry(slot, conn) {
-            self.push(&entry.user_data(user_data(Op::Post, conn)));
-        }
-    }
-
-    #[inline(never)]
-    fn queue_posts(&mut self, slots: &mut Slots) {
-        let waiting = self.posts.submit();
-        for conn in &waiting {
-            if let Some(slot) = slots.get(*conn) {
-                self.queue_post(slot, *conn);
-            }
-        }
-        self.posts.reuse(waiting);
-    }
-
-    /// Sends what is posted on a connection, and then this, as one payload.
-    pub(crate) fn send_with_post(&mut self, slots: &mut Slots, conn: Conn, payload: &Payload) {
-        let Some(slot) = slots.get(conn) else { return };
-        let posted = slot.post.take().and_then(|post| self.posts.rest(post, 0));
-        slot.payload = Some((Payload::Owned([posted.unwrap_or_default(), payload.bytes()].concat()), 0));
-        self.send(slots, conn);
-    }
-
-    /// Handles a post of which the kernel has not taken everything. The rest is sent before anything else.
-    #[cold]
-    fn post_fell_short(&mut self, slots: &mut Slots, conn: Conn, result: i32) -> Option<(Conn, Done)> {
-        let slot = slots.get(conn)?;
-        let full = result >= 0 || result == -libc::EAGAIN;
-        let posted = slot.posted.take().filter(|_| full && slot.payload.is_none());
-        let done = usize::try_from(result).unwrap_or(0);
-        let Some(rest) = posted.and_then(|posted| self.posts.rest(posted, done)) else {
-            return Some((conn, Done::Failed(if full { libc::EAGAIN } else { -result })));
-        };
-        let later = slot.post.take().and_then(|post| self.posts.rest(post, 0));
-        let rest = [rest, later.unwrap_or_default()].concat();
-        (slot.payload, slot.hidden) = (Some((Payload::Owned(rest), 0)), true);
-        self.send(slots, conn);
-        None
     }
 
     pub(crate) fn half_close(&mut self, slots: &mut Slots, conn: Conn) {

@@ -10,8 +10,10 @@
 use io_uring::squeue::{self, Flags};
 use io_uring::{opcode, types};
 
-use crate::Io;
-use crate::slots::{Conn, Slot};
+use super::Uring;
+use super::op::{Op, user_data};
+use crate::slots::{Conn, Slot, Slots};
+use crate::{Done, Io, Payload};
 
 /// The most bytes that are posted in one turn.
 const ROOM: usize = 128 * 1024;
@@ -142,6 +144,63 @@ impl Posts {
             None => opcode::Send::new(types::Fixed(conn.index), start, len).flags(flags).build(),
         };
         Some(entry.flags(Flags::SKIP_SUCCESS))
+    }
+}
+
+impl Uring {
+    /// Takes bytes that are sent at the end of the turn. False if there is no room for them.
+    #[inline]
+    pub(crate) fn post(&mut self, slot: &mut Slot, conn: Conn, bytes: &[u8]) -> bool {
+        self.posts.take(slot, conn, bytes)
+    }
+
+    /// Queues the post of a connection, if it has one.
+    #[inline]
+    pub(super) fn queue_post(&mut self, slot: &mut Slot, conn: Conn) {
+        if let Some(entry) = self.posts.entry(slot, conn) {
+            self.push(&entry.user_data(user_data(Op::Post, conn)));
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn queue_posts(&mut self, slots: &mut Slots) {
+        let waiting = self.posts.submit();
+        for conn in &waiting {
+            if let Some(slot) = slots.get(*conn) {
+                self.queue_post(slot, *conn);
+            }
+        }
+        self.posts.reuse(waiting);
+    }
+
+    /// Sends what is posted on a connection, and then this, as one payload.
+    pub(crate) fn send_with_post(&mut self, slots: &mut Slots, conn: Conn, payload: &Payload) {
+        let Some(slot) = slots.get(conn) else { return };
+        let posted = slot.post.take().and_then(|post| self.posts.rest(post, 0));
+        slot.payload = Some((Payload::Owned([posted.unwrap_or_default(), payload.bytes()].concat()), 0));
+        self.send(slots, conn);
+    }
+
+    /// Handles a post of which the kernel has not taken everything. The rest is sent before anything else.
+    #[cold]
+    pub(super) fn post_fell_short(
+        &mut self,
+        slots: &mut Slots,
+        conn: Conn,
+        result: i32,
+    ) -> Option<(Conn, Done)> {
+        let slot = slots.get(conn)?;
+        let full = result >= 0 || result == -libc::EAGAIN;
+        let posted = slot.posted.take().filter(|_| full && slot.payload.is_none());
+        let done = usize::try_from(result).unwrap_or(0);
+        let Some(rest) = posted.and_then(|posted| self.posts.rest(posted, done)) else {
+            return Some((conn, Done::Failed(if full { libc::EAGAIN } else { -result })));
+        };
+        let later = slot.post.take().and_then(|post| self.posts.rest(post, 0));
+        let rest = [rest, later.unwrap_or_default()].concat();
+        (slot.payload, slot.hidden) = (Some((Payload::Owned(rest), 0)), true);
+        self.send(slots, conn);
+        None
     }
 }
 
