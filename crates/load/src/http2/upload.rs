@@ -17,7 +17,10 @@ const PERIOD: u64 = wire::pattern::PERIOD as u64;
 const PERIODS: u64 = 5;
 /// How many bytes of a body a block is.
 const BLOCK: u64 = PERIODS * PERIOD;
-const _: () = assert!(BLOCK as usize > SEND + BATCH + 2 * FRAME);
+/// How many bytes a block is, with the heads of its frames.
+const FRAMED: usize = (BLOCK + PERIODS * PERIOD.div_ceil(FRAME as u64) * HEAD as u64) as usize;
+// The reactor may add what was posted before to what is sent.
+const _: () = assert!(FRAMED > SEND + BATCH + 2 * FRAME + reactor::Io::POST);
 
 /// What the bodies of requests are made of.
 #[derive(Default)]
@@ -26,7 +29,7 @@ pub(crate) struct Body {
     /// Whether `bytes` are repeated; otherwise they are the whole body.
     repeats: bool,
     /// Blocks: frames of whole periods, for any stream. Sending one needs no copy, only the stream's id in the frames' heads.
-    blocks: Vec<Vec<u8>>,
+    pub(super) blocks: Vec<Vec<u8>>,
 }
 
 /// How long a frame of the pattern may be that begins here: frames end where the pattern begins anew.
@@ -54,7 +57,7 @@ impl Body {
     }
 
     /// A block for this stream.
-    fn block(&mut self, stream: u32) -> Vec<u8> {
+    pub(super) fn block(&mut self, stream: u32) -> Vec<u8> {
         let mut block = self.blocks.pop().unwrap_or_else(|| self.new_block());
         let (mut at, mut place) = (0, 0);
         while at < BLOCK {
@@ -79,8 +82,10 @@ impl Body {
 
     /// Takes back a payload that was a block. Returns any other.
     pub(super) fn take_back(&mut self, payload: Vec<u8>) -> Option<Vec<u8>> {
-        // Nothing else that begins with DATA is as long.
-        let is_block = payload.len() as u64 > BLOCK && payload.get(3) == Some(&(Kind::Data as u8));
+        // Nothing else that begins with DATA is as long, and a block behind something else is longer.
+        let is_data = |at: usize| payload.get(at + 3) == Some(&(Kind::Data as u8));
+        let last = FRAMED - HEAD - frame_at(PERIOD - PERIOD % FRAME as u64) as usize;
+        let is_block = payload.len() == FRAMED && is_data(0) && is_data(last);
         if !is_block {
             return Some(payload);
         }
