@@ -49,6 +49,46 @@ fn the_complete_system_in_the_documents_keeps_the_contract() {
     assert_eq!(code, 0, "{checks:#?}");
 }
 
+/// It makes the whole stream before it sends it.
+const HOLDING: &str = r#"
+import http.server, sys, time
+from urllib.parse import parse_qs, urlsplit
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        url = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(url.query).items()}
+        count, data = int(url.path.removeprefix("/events/")), "x" * int(query["size"])
+        time.sleep(int(query["gap"].removesuffix("ms")) * (count - 1) / 1000)
+        body = "".join(f"id: {id}\ndata: {data}\n\n" for id in range(1, count + 1)).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words):
+        pass
+
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 128
+
+Server((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()
+"#;
+
+#[test]
+fn a_server_that_holds_events_back_breaks_one_promise() {
+    if !has("python3") {
+        return;
+    }
+    let home = Home::new();
+    home.write("systems/holding/server.py", HOLDING);
+    home.server_of("holding", r#"["streams"]"#, r#"["python3", "server.py", "{address}", "{port}"]"#, "");
+    assert_breaks(&home, "holding", &[("streams: sends events when they are due", "in 1 read")]);
+}
+
 #[test]
 fn the_references_keep_the_contract() {
     let home = Home::new();

@@ -11,6 +11,7 @@ use load::{Goal, Values};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::contact::Opening;
+use systems::work::{Interface, Streams};
 use wire::proxy::{self, Version};
 
 /// What to do if right answers differ from those of the first look.
@@ -237,6 +238,46 @@ impl Ask {
         }
     }
 
+    /// The request for a stream of the workloads `streams` and `chats`, and what the stream must be (docs/contracts.md).
+    ///
+    /// A gateway may add events and change ids, and says the text in JSON. So of a chat only its end is demanded, and that no
+    /// event was left out; the generator demands the order of `[DONE]` itself.
+    pub fn for_stream(work: &Streams) -> Self {
+        let Streams { interface, events, gap_ms, event_size, .. } = work;
+        let ask = |path: String, expect: &[String]| Self {
+            status: Some(200),
+            stream: Some(Form::Events),
+            expect: expect.iter().filter_map(|check| Check::parse(check).ok()).collect(),
+            ..Self::get(path)
+        };
+        let times = format!("gap={gap_ms}ms&size={event_size}");
+        match interface {
+            Interface::Events => {
+                let content = format!("event={}", "x".repeat(usize::try_from(*event_size).unwrap_or(0)));
+                let path = format!("/events/{events}?{times}");
+                let answer = Demand::Events(*events);
+                Self { answer, ..ask(path, &["event.id counts".to_owned(), content]) }
+            }
+            Interface::Chats => {
+                let body = serde_json::json!({
+                    "model": format!("narrows?events={events}&{times}"),
+                    "messages": [{ "role": "user", "content": "hello" }],
+                    "stream": true,
+                });
+                let headers = [("Content-Type", "application/json"), ("Authorization", "Bearer narrows")];
+                Self {
+                    method: "POST".to_owned(),
+                    headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+                    body: Payload::Bytes(Bytes(body.to_string().into_bytes())),
+                    ..ask(
+                        "/v1/chat/completions".to_owned(),
+                        &[format!("events>{events}"), "last-event=[DONE]".to_owned()],
+                    )
+                }
+            }
+        }
+    }
+
     /// The same request with values in place of their names.
     pub fn filled(&self, values: &Values) -> Self {
         let body = match &self.body {
@@ -329,6 +370,24 @@ mod tests {
         assert!(holds(b"ok") && !holds(b"no"));
         let own = Ask { headers: vec![("accept-encoding".to_owned(), "br".to_owned())], ..ask.clone() };
         assert_eq!((ask.sent_headers().len(), own.sent_headers()), (1, own.headers.clone()));
+    }
+
+    #[test]
+    fn a_stream_is_asked_for_with_its_times_and_what_it_must_be() {
+        let read = |workload: systems::Workload| match workload.work(&systems::Point::new()).expect("work") {
+            systems::Work::Streams(work) => Ask::for_stream(&work),
+            other => panic!("{other:?}"),
+        };
+        let events = read(systems::Workload::Streams);
+        assert_eq!((&*events.method, &*events.path), ("GET", "/events/20?gap=10ms&size=100"));
+        assert_eq!((events.right().checks.len(), &events.answer), (3, &Demand::Events(20)));
+        let chat = read(systems::Workload::Chats);
+        let Payload::Bytes(body) = &chat.body else { panic!("{:?}", chat.body) };
+        assert!(body.shown().starts_with("{"), "{}", body.shown());
+        assert!(
+            String::from_utf8_lossy(&body.0).contains(r#""model":"narrows?events=20&gap=10ms&size=100""#)
+        );
+        assert_eq!((&*chat.method, chat.right().checks.len()), ("POST", 2));
     }
 
     #[test]

@@ -420,7 +420,9 @@ fn versions(observations: &[&Observation]) -> BTreeMap<String, String> {
 fn tables(planned: &View<'_>, panel: &Rows, estimates: &[Estimate]) -> Vec<FigureTable> {
     let rows: Vec<&Estimate> = estimates.iter().collect();
     let mut tables = match planned.workload {
-        Workload::Upload | Workload::Requests => vec![table::list(planned, &rows)],
+        Workload::Upload | Workload::Requests | Workload::Streams | Workload::Chats => {
+            vec![table::list(planned, &rows)]
+        }
         Workload::Frames => vec![pivot::pivot(planned, estimates), table::list(planned, &rows)],
         Workload::Clients => vec![table::ranked(planned, panel, estimates)],
     };

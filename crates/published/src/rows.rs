@@ -131,7 +131,7 @@ impl Rows {
         match workload {
             Workload::Upload => &["system", "mean_ms"],
             Workload::Frames => &["system", "frame_size", "framing", "active", "messages"],
-            Workload::Requests => &[
+            Workload::Requests | Workload::Streams | Workload::Chats => &[
                 "system",
                 "requests",
                 "elapsed_s",
@@ -156,7 +156,9 @@ impl Rows {
         Ok(match workload {
             Workload::Upload => Self::Upload(rows_of(records, upload)?),
             Workload::Frames => Self::Frames(rows_of(records, frames)?),
-            Workload::Requests => Self::Requests(rows_of(records, request)?),
+            Workload::Requests | Workload::Streams | Workload::Chats => {
+                Self::Requests(rows_of(records, request)?)
+            }
             Workload::Clients => Self::Clients(rows_of(records, client)?),
         })
     }

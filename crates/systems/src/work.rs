@@ -9,6 +9,7 @@ mod frames;
 pub mod http;
 mod rate;
 mod requests;
+mod streams;
 pub mod tls;
 mod upload;
 
@@ -23,6 +24,7 @@ pub use clients::Clients;
 pub use frames::Frames;
 pub use rate::Rate;
 pub use requests::Requests;
+pub use streams::{Interface, Streams};
 pub use upload::Upload;
 
 use crate::knob::{Knob, Point};
@@ -38,6 +40,8 @@ pub enum Work {
     Frames(Frames),
     /// HTTP requests.
     Requests(Requests),
+    /// Streamed answers, in either interface.
+    Streams(Streams),
     /// The system is a client of Narrows' server.
     Clients(Clients),
 }
@@ -49,6 +53,7 @@ impl Work {
             Self::Upload(_) => Workload::Upload,
             Self::Frames(_) => Workload::Frames,
             Self::Requests(_) => Workload::Requests,
+            Self::Streams(work) => work.interface.workload(),
             Self::Clients(_) => Workload::Clients,
         }
     }
@@ -58,7 +63,7 @@ impl Work {
         match self {
             Self::Requests(work) => work.rate,
             Self::Clients(work) => work.rate,
-            Self::Upload(_) | Self::Frames(_) => None,
+            Self::Upload(_) | Self::Frames(_) | Self::Streams(_) => None,
         }
     }
 
@@ -67,6 +72,7 @@ impl Work {
         match self {
             Self::Upload(work) => work.tls,
             Self::Requests(work) => work.tls,
+            Self::Streams(work) => work.tls,
             Self::Frames(_) | Self::Clients(_) => None,
         }
     }
@@ -76,6 +82,7 @@ impl Work {
         match self {
             Self::Upload(work) => work.http2,
             Self::Requests(work) => work.streams.is_some(),
+            Self::Streams(work) => work.http2,
             Self::Frames(_) | Self::Clients(_) => false,
         }
     }
@@ -91,6 +98,7 @@ impl Work {
             Self::Upload(work) => work.concurrency,
             Self::Frames(work) => work.connections,
             Self::Requests(work) => work.connections,
+            Self::Streams(work) => work.connections,
             Self::Clients(work) => work.pools.saturating_mul(work.pool_size),
         }
     }
@@ -99,7 +107,7 @@ impl Work {
     pub fn pool_cap(&self) -> Option<u64> {
         match self {
             Self::Clients(_) => Some(self.connections()),
-            Self::Upload(_) | Self::Frames(_) | Self::Requests(_) => None,
+            Self::Upload(_) | Self::Frames(_) | Self::Requests(_) | Self::Streams(_) => None,
         }
     }
 
@@ -118,7 +126,7 @@ impl Work {
         match self {
             Self::Upload(work) => work.size,
             Self::Frames(work) => work.frame_size,
-            Self::Requests(_) | Self::Clients(_) => 1,
+            Self::Requests(_) | Self::Streams(_) | Self::Clients(_) => 1,
         }
     }
 }
@@ -130,6 +138,8 @@ impl Workload {
             Self::Upload => &upload::ABOUT,
             Self::Frames => &frames::ABOUT,
             Self::Requests => &requests::ABOUT,
+            Self::Streams => &streams::STREAMS,
+            Self::Chats => &streams::CHATS,
             Self::Clients => &clients::ABOUT,
         }
     }
@@ -177,6 +187,8 @@ impl Workload {
             Self::Upload => Work::Upload(Upload::read(knobs)?),
             Self::Frames => Work::Frames(Frames::read(knobs)?),
             Self::Requests => Work::Requests(Requests::read(knobs)?),
+            Self::Streams => Work::Streams(Streams::read(knobs, Interface::Events)?),
+            Self::Chats => Work::Streams(Streams::read(knobs, Interface::Chats)?),
             Self::Clients => Work::Clients(Clients::read(knobs)?),
         })
     }
@@ -218,6 +230,7 @@ mod tests {
         assert_eq!(default(Workload::Upload, "size"), "1M");
         assert_eq!(default(Workload::Frames, "frame_size"), "1000");
         assert_eq!(default(Workload::Requests, "connections"), "100");
+        assert_eq!(default(Workload::Streams, "event_size"), "100");
         assert_eq!(default(Workload::Clients, "close"), "announced");
         assert_eq!(default(Workload::Clients, "timeout_ms"), "1000");
     }

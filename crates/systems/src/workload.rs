@@ -15,13 +15,18 @@ pub enum Workload {
     Frames,
     /// The generator sends HTTP requests, on kept connections or one per connection.
     Requests,
+    /// The generator asks for streams of server-sent events, one at a time on each connection.
+    Streams,
+    /// The generator asks for streamed answers in OpenAI's interface for chats.
+    Chats,
     /// The system is a client with a pool. Narrows is the server.
     Clients,
 }
 
 impl Workload {
     /// All workloads, in the order of the documentation.
-    pub const ALL: [Self; 4] = [Self::Upload, Self::Frames, Self::Requests, Self::Clients];
+    pub const ALL: [Self; 6] =
+        [Self::Upload, Self::Frames, Self::Requests, Self::Streams, Self::Chats, Self::Clients];
 }
 
 /// Which side of the wire a system is on.

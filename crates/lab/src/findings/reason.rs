@@ -221,11 +221,13 @@ impl Count {
         (share >= SHARE && gap.is_consistent(self.range)).then_some((times, reason))
     }
 
-    /// Whether it means something for such work. For small messages the number of moves counts; for streams, the size of each.
+    /// Whether it means something for such work. For small messages the number of moves counts; where a system receives many
+    /// bytes, the size of each.
     fn applies(&self, about: &About) -> bool {
+        let receives = about.figures.contains(&Figure::BytesPerS);
         match self.counted {
-            Counted::BytesPerRead | Counted::BytesPerSegmentIn => !about.short_exchanges,
-            Counted::SegmentsIn => about.short_exchanges,
+            Counted::BytesPerRead | Counted::BytesPerSegmentIn => receives,
+            Counted::SegmentsIn => !receives,
             _ => true,
         }
     }

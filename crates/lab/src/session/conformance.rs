@@ -8,6 +8,7 @@ mod connection;
 mod frames;
 mod http;
 mod knobs;
+mod streams;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -220,6 +221,7 @@ fn check_server(place: &Place<'_>, checks: &mut Checks) -> Result<(), TrialError
     let access = place.orders(&Listening::Address(server)).access;
     match place.work() {
         Work::Frames(_) => frames::check(&access, checks),
+        Work::Streams(work) => streams::check(&access, work.interface, checks),
         Work::Upload(_) | Work::Requests(_) | Work::Clients(_) => http::check(place, &access, checks)?,
     }
     check_stop(place, server, running, checks);

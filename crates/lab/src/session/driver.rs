@@ -14,7 +14,7 @@ use systems::contact::Access;
 use systems::relay::Relay;
 use systems::trace;
 use systems::work::Upload;
-use systems::{Listening, Work, Workload, machine};
+use systems::{Listening, Work, machine};
 use wire::frames::Prefix;
 
 use crate::ask::{Ask, Payload};
@@ -31,7 +31,7 @@ pub(super) struct Orders {
     pub work: Work,
     /// Where the server listens, and how it is spoken to.
     pub access: Access,
-    /// The request of the workload `requests`, and its right answers.
+    /// The request of the workloads `requests`, `streams` and `chats`, and its right answers.
     pub ask: Ask,
     /// The requests of the file that `ask` may name.
     pub script: Option<Arc<Script>>,
@@ -88,12 +88,14 @@ impl Driver<'_> {
     }
 
     /// Makes the first request to a new process, and says how long the answer took, in seconds. `None` if it was wrong, which the
-    /// check of equal work says, or if the work is not requests.
+    /// check of equal work says, or if the work is neither requests nor streams, of which it is a short one.
     pub(super) fn first_request(&self, orders: &Orders) -> Result<Option<f64>, TrialError> {
-        if orders.work.workload() != Workload::Requests {
-            return Ok(None);
-        }
-        let (traffic, _) = traffic(orders, None)?;
+        let check = match &orders.work {
+            Work::Requests(_) => None,
+            Work::Streams(_) => Some(0),
+            Work::Upload(_) | Work::Frames(_) | Work::Clients(_) => return Ok(None),
+        };
+        let (traffic, _) = traffic(orders, check)?;
         let mut job = self.few(orders, Target { address: address(&orders.access.server)?, traffic }, 1);
         job.timeout = seconds(orders.timing.timeout_s);
         let tally = self.tally(&job)?;
@@ -177,7 +179,9 @@ impl Driver<'_> {
                 let ending = if long { Ending::Finish } else { job.ending };
                 Ok(Job { pipeline: work.depth() as usize, ending, ..job })
             }
-            Work::Upload(_) | Work::Frames(_) | Work::Clients(_) => Ok(Job { ending: Ending::Finish, ..job }),
+            Work::Upload(_) | Work::Frames(_) | Work::Streams(_) | Work::Clients(_) => {
+                Ok(Job { ending: Ending::Finish, ..job })
+            }
         }
     }
 }
@@ -198,8 +202,8 @@ pub(super) fn gaps(poisson: bool, round: u32) -> Gaps {
     if poisson { Gaps::Poisson(u64::from(round) + 1) } else { Gaps::Constant }
 }
 
-/// The traffic and the number of connections. For a check before the trial, `check` is the size of uploads, and frames
-/// are few and small.
+/// The traffic and the number of connections. For a check before the trial, `check` is the size of uploads, frames are
+/// few and small, and streams are short.
 fn traffic(orders: &Orders, check: Option<u64>) -> Result<(Traffic, u64), TrialError> {
     match &orders.work {
         Work::Upload(work) => {
@@ -212,6 +216,14 @@ fn traffic(orders: &Orders, check: Option<u64>) -> Result<(Traffic, u64), TrialE
         Work::Requests(work) => {
             let most = if check.is_some() { EXCHANGES } else { usize::MAX };
             Ok((Traffic::Http(asked(orders, work.keep_alive, most)?), work.connections))
+        }
+        Work::Streams(work) => {
+            let asked_for = |work| Orders { ask: Ask::for_stream(work), ..orders.clone() };
+            let http = match check {
+                Some(_) => asked(&asked_for(&work.short()), true, usize::MAX)?,
+                None => asked(orders, true, usize::MAX)?,
+            };
+            Ok((Traffic::Http(http), work.connections))
         }
         Work::Clients(_) => Err(TrialError::failed(Stage::Drive, "a client is not driven")),
     }

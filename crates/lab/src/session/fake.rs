@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use measurement::{GeneratorUse, Latency, MaxRate, Measurement, ServerCounts, SystemUse};
 use serde::Deserialize;
 use stats::{Disturbances, Noise};
-use systems::{InputError, Point, Source, input};
+use systems::{InputError, Point, Source, Work, input};
 
 use crate::duet::{Duet, Refusal};
 use crate::experiment::Figure;
@@ -225,7 +225,7 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
     // The number of operations is whole, and the length of the window makes the rate exact.
     let (count, elapsed_s, us) = match kind {
         Figure::MsPerUpload => ((window * 1e3 / figure).round().max(1.0), window, figure * 1e3),
-        Figure::P50Us | Figure::P99Us | Figure::WholeUs => (ENOUGH, window, figure),
+        kind if kind.needs_rate() || kind.is_time_of_answer() => (ENOUGH, window, figure),
         _ => {
             let count = (figure * window).round().max(1.0);
             (count, count / figure, 1e6 / figure)
@@ -237,8 +237,16 @@ fn measurement(trial: &Trial, kind: Figure, figure: f64) -> Measurement {
         Some(p) => Latency::from_buckets(tail(p, figure)),
         None => Latency { count: n, min: us, mean: us, max: us, buckets, ..Latency::default() },
     };
+    let streamed = matches!(work, Work::Streams(_)).then(|| latency.clone());
+    let events = if streamed.is_some() { n } else { 0 };
     Measurement {
         elapsed_s,
+        first_byte_us: streamed.clone(),
+        first_event_us: streamed.clone(),
+        gap_us: streamed.clone(),
+        longest_gap_us: streamed,
+        events,
+        event_reads: events,
         attempts: n.saturating_add(1),
         successes: n,
         in_flight: 1,

@@ -25,8 +25,11 @@ use crate::session::trial_error::TrialError;
 use crate::session::window::Readings;
 use crate::session::{clients, drive};
 
-/// What docs/contracts.md asks of a server: `GET /`, and the answer that its manifest declares.
-fn contract(manifest: &Manifest) -> Ask {
+/// What docs/contracts.md asks of a server: a stream, or `GET /` and the answer that its manifest declares.
+fn contract(manifest: &Manifest, work: &Work) -> Ask {
+    if let Work::Streams(work) = work {
+        return Ask::for_stream(work);
+    }
     let answer = Demand::Content(Bytes(manifest.answer_body().as_bytes().to_vec()));
     Ask { status: Some(200), answer, ..Ask::get("/") }
 }
@@ -114,7 +117,7 @@ impl Place<'_> {
 
     /// The driver's orders for a server that listens there.
     pub(super) fn orders(&self, server: &Listening) -> Orders {
-        let ask = self.trial.ask.as_deref().cloned().unwrap_or_else(|| contract(self.manifest));
+        let ask = self.trial.ask.as_deref().cloned().unwrap_or_else(|| contract(self.manifest, self.work()));
         let (http2, mut tls) = (self.work().http2(), self.launch.tls.cloned());
         if let Some(dialing) = tls.as_mut().filter(|_| http2) {
             // No other protocol is accepted in its place.

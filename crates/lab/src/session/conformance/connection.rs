@@ -24,12 +24,24 @@ pub(super) struct Response {
     pub(super) body: Vec<u8>,
 }
 
+/// An answer that came piece by piece.
+pub(super) struct Stream {
+    pub(super) status: String,
+    pub(super) content_type: String,
+    /// The body, with line feeds only.
+    pub(super) body: String,
+    /// How many reads brought ends of events.
+    pub(super) reads: usize,
+}
+
 /// The head of an HTTP answer.
 struct Head {
     /// Its length in bytes, with the blank line.
     end: usize,
     status: String,
     content_length: Option<String>,
+    content_type: String,
+    chunked: bool,
 }
 
 impl RawConnection {
@@ -90,22 +102,53 @@ impl RawConnection {
             return Err(format!("not HTTP/1: {}", shown(first.as_bytes())));
         }
         let status = first.split(' ').nth(1).unwrap_or_default().to_owned();
-        let lengths = lines.filter_map(|line| line.split_once(':'));
-        let length = lengths
-            .filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
-            .map(|(_, value)| value.trim().to_owned());
-        Ok(Head { end, status, content_length: length.last() })
+        let fields: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(':')).collect();
+        let last = |wanted: &str| {
+            let named = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+            named.map(|(_, value)| value.trim().to_owned()).next_back()
+        };
+        let chunked = last("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked"));
+        let content_type = last("content-type").unwrap_or_default();
+        Ok(Head { end, status, content_length: last("content-length"), content_type, chunked })
     }
 
     /// Reads the next complete answer.
     pub(super) fn answer(&mut self) -> Result<Response, String> {
-        let Head { end, status, content_length } = self.head()?;
+        let Head { end, status, content_length, .. } = self.head()?;
         let Some(length) = content_length else { return Err("an answer without Content-Length".to_owned()) };
         let length: usize = length.parse().map_err(|_| format!("Content-Length is {length:?}"))?;
         self.receive_until(|bytes| bytes.len() >= end.saturating_add(length))?;
         let body = self.held[end..end + length].to_vec();
         self.held.drain(..end + length);
         Ok(Response { status, body })
+    }
+
+    /// Reads the next answer to its end, and counts the reads that brought ends of events.
+    pub(super) fn stream(&mut self) -> Result<Stream, String> {
+        let Head { end, status, content_length, content_type, chunked } = self.head()?;
+        self.held.drain(..end);
+        let length = content_length.and_then(|length| length.parse::<usize>().ok());
+        let (mut events, mut reads, mut closed) = (0, 0, false);
+        loop {
+            let (body, rest) = match length {
+                _ if chunked => unchunked(&self.held)?,
+                Some(length) if self.held.len() >= length => (self.held[..length].to_vec(), Some(length)),
+                None if closed => (self.held.clone(), Some(self.held.len())),
+                _ => (self.held.clone(), None),
+            };
+            let body = String::from_utf8_lossy(&body).replace("\r\n", "\n");
+            let now = body.matches("\n\n").count();
+            reads += usize::from(now > events);
+            events = now;
+            if let Some(rest) = rest {
+                self.held.drain(..rest);
+                return Ok(Stream { status, content_type, body, reads });
+            }
+            if closed {
+                return Err(format!("closed in the middle of the answer, after {events} events"));
+            }
+            closed = self.receive(PATIENCE).map_err(|e| format!("after {events} events: {e}"))? == 0;
+        }
     }
 
     /// Waits for the next answer, and consumes it if it is `100 Continue`. Returns the status of any other answer, which is
@@ -148,6 +191,28 @@ impl RawConnection {
             }
         }
         Err(format!("unexpected bytes after the answer: {}", shown(&self.held)))
+    }
+}
+
+/// The body that chunks carry, as far as it has come, and where it ends if it has.
+fn unchunked(bytes: &[u8]) -> Result<(Vec<u8>, Option<usize>), String> {
+    let (mut body, mut at) = (Vec::new(), 0);
+    loop {
+        let left = &bytes[at..];
+        let Some(line) = left.windows(2).position(|pair| pair == b"\r\n") else { return Ok((body, None)) };
+        let word = String::from_utf8_lossy(&left[..line]).into_owned();
+        let size = word.split(';').next().unwrap_or_default().trim();
+        let size = usize::from_str_radix(size, 16).map_err(|_| format!("`{word}` is no size of a chunk"))?;
+        let end = size.checked_add(line + 4).filter(|end| left.len() >= *end);
+        let Some(end) = end else { return Ok((body, None)) };
+        if &left[end - 2..end] != b"\r\n" {
+            return Err("a chunk, or what follows the last one, does not end with an empty line".to_owned());
+        }
+        if size == 0 {
+            return Ok((body, Some(at + end)));
+        }
+        body.extend_from_slice(&left[line + 2..end - 2]);
+        at += end;
     }
 }
 

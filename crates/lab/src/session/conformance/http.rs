@@ -52,8 +52,8 @@ pub(super) fn check(place: &Place<'_>, access: &Access, checks: &mut Checks) -> 
             uploads(place, access, work, checks)?;
             checks.judge(&named("answers Expect: 100-continue"), continues(access), CONTINUE);
         }
-        // Frames are not HTTP, and clients are checked elsewhere.
-        Work::Requests(_) | Work::Frames(_) | Work::Clients(_) => {}
+        // Frames are not HTTP, and streams and clients are checked elsewhere.
+        Work::Requests(_) | Work::Frames(_) | Work::Streams(_) | Work::Clients(_) => {}
     }
     Ok(())
 }
@@ -106,14 +106,17 @@ const KEEPING: &[(&str, CheckFn, &str)] = &[
 pub(super) fn secured(place: &Place<'_>, orders: &Orders) -> Result<Result<String, String>, TrialError> {
     let (answer, access) = (place.manifest.answer.as_ref(), &orders.access);
     let expected = place.manifest.answer_body().as_bytes();
-    let mut promises: Vec<CheckFn> = vec![exact];
-    if !answer.is_some_and(|answer| answer.closes) {
+    // The drive checks streams itself.
+    let of_root = !matches!(place.work(), Work::Streams(_));
+    let mut promises: Vec<CheckFn> = if of_root { vec![exact] } else { Vec::new() };
+    if of_root && !answer.is_some_and(|answer| answer.closes) {
         promises.extend([kept as CheckFn, closes_told]);
     }
     let seen: Result<Vec<String>, String> =
         promises.iter().map(|promise| promise(access, expected)).collect();
     let wrong = place.driver().equal_work(orders, 100_003)?;
-    Ok(seen.and_then(|seen| wrong.map_or_else(|| Ok(seen.join("; ")), Err)))
+    let joined = |seen: Vec<String>| if of_root { seen.join("; ") } else { "3 streams".to_owned() };
+    Ok(seen.and_then(|seen| wrong.map_or_else(|| Ok(joined(seen)), Err)))
 }
 
 const EXACT: &str = "answer GET / with 200, Content-Length: 2 and the body ok";
