@@ -1,7 +1,8 @@
-// Go's net/http: a server for requests and uploads, plain or over crypto/tls.
+// Go's net/http: a server for requests, uploads and streams, plain or over crypto/tls.
 //
 // Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they arrive, keeps none of them, and
-// answers the count; GET /bytes answers a text of -answer-size bytes.
+// answers the count; GET /bytes answers a text of -answer-size bytes; GET /events/N?gap=10ms&size=100 sends N
+// server-sent events.
 package main
 
 import (
@@ -16,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 var (
@@ -42,6 +44,7 @@ func main() {
 		}
 		fmt.Fprint(answer, count)
 	})
+	http.HandleFunc("/events/", events)
 	http.HandleFunc("/bytes", bytes(makeText(*answerSize)))
 	server := &http.Server{Addr: net.JoinHostPort(*address, strconv.Itoa(*port))}
 	if err := serve(server); err != nil {
@@ -60,6 +63,31 @@ func serve(server *http.Server) error {
 		DynamicRecordSizingDisabled: !*growing,
 	}
 	return server.ListenAndServeTLS(*cert, *key)
+}
+
+// events sends events, and flushes each.
+func events(answer http.ResponseWriter, request *http.Request) {
+	query := request.URL.Query()
+	count, badCount := strconv.Atoi(strings.TrimPrefix(request.URL.Path, "/events/"))
+	gap, badGap := time.ParseDuration(query.Get("gap"))
+	size, badSize := strconv.Atoi(query.Get("size"))
+	flusher, canFlush := answer.(http.Flusher)
+	if badCount != nil || badGap != nil || badSize != nil || !canFlush {
+		http.Error(answer, "not as /events/20?gap=10ms&size=100", http.StatusBadRequest)
+		return
+	}
+	answer.Header().Set("Content-Type", "text/event-stream")
+	answer.Header().Set("Cache-Control", "no-cache")
+	data := strings.Repeat("x", size)
+	for id := 1; id <= count; id++ {
+		if id > 1 {
+			time.Sleep(gap)
+		}
+		if _, err := fmt.Fprintf(answer, "id: %d\ndata: %s\n\n", id, data); err != nil {
+			return // the peer has disconnected
+		}
+		flusher.Flush()
+	}
 }
 
 // bytes answers the text, compressed anew for each answer if that is asked for.

@@ -1,13 +1,14 @@
-// A server for requests and uploads with Node's own http or https module, in one process.
+// A server for requests, uploads and streams with Node's own http or https module, in one process.
 //
 // Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they arrive, keeps none of them, and answers
-// the count. Node's timeouts are off, so that a long trial is not interrupted.
+// the count; GET /events/N?gap=10ms&size=100 sends N server-sent events. Node's timeouts are off, so that a long trial is not interrupted.
 //
 // usage: node server.js ADDRESS PORT TLS CERT KEY TICKETS   TLS is off for the http module
 'use strict';
 const fs = require('fs');
 const http = require('http');
 const https = require('https');
+const { setTimeout } = require('timers/promises');
 const { SSL_OP_NO_TICKET } = require('crypto').constants;
 
 const [host, port, tls, cert, key, tickets] = process.argv.slice(2);
@@ -17,9 +18,26 @@ function answer(response, body) {
   response.end(body);
 }
 
+async function send(request, response) {
+  const { pathname, searchParams } = new URL(request.url, 'http://localhost');
+  const count = Number(pathname.slice('/events/'.length));
+  const gap = parseInt(searchParams.get('gap'), 10);
+  const data = 'x'.repeat(Number(searchParams.get('size')));
+  response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' });
+  for (let id = 1; id <= count && !response.destroyed; id += 1) {
+    if (id > 1 && gap > 0) await setTimeout(gap);
+    response.write(`id: ${id}\ndata: ${data}\n\n`);
+  }
+  response.end();
+}
+
 function serve(request, response) {
   let count = 0;
   request.on('data', (data) => { count += data.length; });
+  if (request.url.startsWith('/events/')) {
+    request.on('end', () => send(request, response));
+    return;
+  }
   request.on('end', () => answer(response, request.url === '/upload' ? String(count) : 'ok'));
 }
 

@@ -1,7 +1,8 @@
-%% A server for uploads and requests with Cowboy 1 or any 2.x. In Cowboy 1 the connection process itself reads an upload. In
+%% A server for uploads and requests with Cowboy 1 or any 2.x, and for streams with 2.x. In Cowboy 1 the connection process itself reads an upload. In
 %% Cowboy 2 the upload passes through it in messages of at most one socket buffer each.
 %%
-%% Contract: GET / answers "ok"; POST /upload reads the body in pieces, keeps none of them, and answers its length.
+%% Contract: GET / answers "ok"; POST /upload reads the body in pieces, keeps none of them, and answers its length;
+%% GET /events/N?gap=10ms&size=100 sends N server-sent events.
 %% Timeouts are off and limits on connections are high, so that only the knobs have an effect. Cowboy decides knobs that are not given.
 %%
 %% With tls=1.2 or tls=1.3, cert=FILE and key=FILE, Cowboy 2 offers both versions of TLS.
@@ -49,7 +50,7 @@ start(false, Listen, Knobs) ->
     cowboy:start_http(?MODULE, maps:get(acceptors, Knobs, 8), [{max_connections, infinity} | Listen], Options).
 
 routes(BodyOptions) ->
-    cowboy_router:compile([{'_', [{"/", ?MODULE, hello}, {"/upload", ?MODULE, BodyOptions}]}]).
+    cowboy_router:compile([{'_', [{"/", ?MODULE, hello}, {"/upload", ?MODULE, BodyOptions}, {"/events/:count", ?MODULE, events}]}]).
 
 %% The options of TLS; none if it is plain. By default Erlang gives no tickets for sessions of TLS 1.3, but remembers those of 1.2.
 secured(#{tls := Version, cert := Cert, key := Key, tickets := Tickets}) when Version =/= "off" ->
@@ -77,9 +78,24 @@ dynamic_buffer(_) -> #{}.
 
 init(Req, hello) ->
     {ok, cowboy_req:reply(200, #{}, <<"ok">>, Req), hello};
+init(Req0, events) ->
+    Count = binary_to_integer(cowboy_req:binding(count, Req0)),
+    #{gap := Gap, size := Size} = cowboy_req:match_qs([gap, size], Req0),
+    Data = binary:copy(<<"x">>, binary_to_integer(Size)),
+    Headers = #{<<"content-type">> => <<"text/event-stream">>, <<"cache-control">> => <<"no-cache">>},
+    Req = cowboy_req:stream_reply(200, Headers, Req0),
+    events(1, Count, binary_to_integer(hd(binary:split(Gap, <<"ms">>))), Data, Req),
+    {ok, Req, events};
 init(Req0, Options) ->
     {Count, Req} = count(fun cowboy_req:read_body/2, Req0, Options, 0),
     {ok, cowboy_req:reply(200, #{}, integer_to_binary(Count), Req), Options}.
+
+events(Count, Count, _Gap, Data, Req) ->
+    cowboy_req:stream_events(#{id => integer_to_binary(Count), data => Data}, fin, Req);
+events(Id, Count, Gap, Data, Req) ->
+    cowboy_req:stream_events(#{id => integer_to_binary(Id), data => Data}, nofin, Req),
+    timer:sleep(Gap),
+    events(Id + 1, Count, Gap, Data, Req).
 
 init(_Transport, Req, Options) -> {ok, Req, Options}.
 

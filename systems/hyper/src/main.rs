@@ -1,22 +1,26 @@
-//! A server for requests and uploads with hyper, on tokio's single-threaded runtime, plain or over rustls.
+//! A server for requests, uploads and streams with hyper, on tokio's single-threaded runtime, plain or over rustls.
 //!
 //! Contract: `GET /` answers "ok"; `POST /upload` counts the bytes of the body as they arrive, keeps none of them, and
-//! answers the count.
+//! answers the count; `GET /events/N?gap=10ms&size=100` sends N server-sent events.
 //!
 //! usage: program ADDRESS PORT `PIPELINE_FLUSH` TLS CERT KEY TICKETS (TLS is off, or anything else)
 
 use std::convert::Infallible;
 use std::error::Error;
+use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt, Either, Full};
+use hyper::body::{Body, Frame, Incoming};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -24,9 +28,65 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::time::{Sleep, sleep};
 use tokio_rustls::TlsAcceptor;
 
-async fn answer(mut request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
+/// Server-sent events, each after a gap.
+struct Events {
+    data: String,
+    gap: Duration,
+    /// The events that were sent, and how many there are.
+    sent: u64,
+    count: u64,
+    /// Until the next one is due.
+    wait: Option<Pin<Box<Sleep>>>,
+}
+
+impl Events {
+    /// Reads `/events/N?gap=10ms&size=100`.
+    fn of(uri: &Uri) -> Option<Self> {
+        let count = uri.path().strip_prefix("/events/")?.parse().ok()?;
+        let of =
+            |name: &str| uri.query()?.split('&').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        let gap = Duration::from_millis(of("gap")?.strip_suffix("ms")?.parse().ok()?);
+        let data = "x".repeat(of("size")?.parse().ok()?);
+        Some(Self { data, gap, sent: 0, count, wait: None })
+    }
+}
+
+impl Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Some(wait) = &mut self.wait {
+            ready!(wait.as_mut().poll(context));
+            self.wait = None;
+        }
+        if self.sent == self.count {
+            return Poll::Ready(None);
+        }
+        self.sent += 1;
+        if self.sent < self.count && !self.gap.is_zero() {
+            self.wait = Some(Box::pin(sleep(self.gap)));
+        }
+        let event = format!("id: {}\ndata: {}\n\n", self.sent, self.data);
+        Poll::Ready(Some(Ok(Frame::data(event.into()))))
+    }
+}
+
+async fn answer(
+    mut request: Request<Incoming>,
+) -> Result<Response<Either<Full<Bytes>, Events>>, hyper::Error> {
+    if let Some(events) = Events::of(request.uri()) {
+        let mut answer = Response::new(Either::Right(events));
+        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        return Ok(answer);
+    }
     let mut count = 0;
     while let Some(frame) = request.body_mut().frame().await {
         count += frame?.data_ref().map_or(0, Bytes::len);
@@ -36,7 +96,7 @@ async fn answer(mut request: Request<Incoming>) -> Result<Response<Full<Bytes>>,
     } else {
         Bytes::from_static(b"ok")
     };
-    Ok(Response::new(Full::new(body)))
+    Ok(Response::new(Either::Left(Full::new(body))))
 }
 
 /// Serves one connection. If a peer disconnects, only its own connection ends.
