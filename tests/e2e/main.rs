@@ -47,6 +47,7 @@ mod run_attached;
 mod run_failures;
 mod run_input;
 mod run_store;
+mod run_streams;
 mod run_systems;
 mod run_tls;
 mod run_variants;
