@@ -21,13 +21,13 @@ impl Serve {
     pub fn start(narrows: &Path, own_core: usize) -> anyhow::Result<Self> {
         machine::pin(&[usize::from(own_core == 0)])?;
         let mut command = Command::new(narrows);
-        command.args(["serve", "--port", "0", "--threads", "1"]).stdout(Stdio::piped());
-        let spawned = command.stderr(Stdio::null()).spawn();
+        command.args(["serve", "--port", "0", "--threads", "1"]).stdout(Stdio::null());
+        let spawned = command.stderr(Stdio::piped()).spawn();
         machine::pin(&[own_core])?;
         let mut serve = Self { child: spawned.context("narrows serve")?, port: 0 };
         let mut line = String::new();
-        let out = serve.child.stdout.take().context("no output")?;
-        BufReader::new(out).read_line(&mut line)?;
+        let said = serve.child.stderr.take().context("no output")?;
+        BufReader::new(said).read_line(&mut line)?;
         let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
         serve.port = port.context("narrows serve did not name its port")?;
         Ok(serve)
