@@ -38,7 +38,7 @@ fn a_limit_on_open_files_reaches_a_command_and_its_placeholder() {
     let told = std::fs::read_to_string(home.path("told")).expect("it was told");
     assert!(told.contains("for 200\n") && told.contains("for 300\n"), "{told}");
     // What a system has when it is ready may depend on its limit, so the table shows it.
-    assert!(["ready in", "at rest"].iter().all(|column| ended.stdout.contains(column)), "{ended:#?}");
+    assert!(["start", "idle memory"].iter().all(|column| ended.stdout.contains(column)), "{ended:#?}");
 
     let much = format!("files={MUCH}");
     let refused = home.run(["try", server, "-k", &much].into_iter().chain(SHORT)).code(2);

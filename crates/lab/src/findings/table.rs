@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Percentile;
 use systems::knob::Kind;
-use systems::{Role, Value};
+use systems::{Role, Value, allotment};
 
 use super::Rows;
 use super::comparison::is_hardly_measured;
@@ -304,6 +304,10 @@ fn measures(planned: &View<'_>, rows: &[&Estimate], figure: Column, errors: bool
     // Of a cost, the share that it needs.
     let share = move |e: &Estimate| e.of_reference.map(|of| if asked.is_cost() { of.recip() } else { of });
     parts.push(part(column(yardstick, Unit::Share), move |e| share(e).into()));
+    // What systems set up when they begin may depend on their share of the machine. Elsewhere other columns matter more.
+    let shares = varied(planned).any(|axis| allotment::knob(&axis.knob).is_some());
+    let (front, behind) = if shares { (started(rows), Vec::new()) } else { (Vec::new(), started(rows)) };
+    parts.extend(front);
     // Else the words above the table say it: medians over so many rounds.
     if rows.iter().any(|e| e.trials != planned.rounds) {
         parts.push(part(column("n", Unit::Count), |e| Cell::Number(e.trials.into())));
@@ -334,7 +338,7 @@ fn measures(planned: &View<'_>, rows: &[&Estimate], figure: Column, errors: bool
             if e.trials == 0 { Cell::Empty } else { count(Some(e.socket_memory_bytes)) }
         }));
     }
-    parts.extend(started(rows));
+    parts.extend(behind);
     // What is the figure stands in front already, trial by trial.
     let (front, rest): (Vec<Part>, Vec<Part>) = (parts.drain(..1).collect(), parts);
     front.into_iter().chain(rest.into_iter().filter(|(column, _)| column.name != own)).collect()
