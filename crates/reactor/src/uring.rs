@@ -27,6 +27,9 @@ pub(crate) use posts::Piece;
 use posts::Posts;
 use stamps::Stamps;
 
+/// How often a ring is asked for if the kernel has no memory for it, and the pause between two attempts.
+const ATTEMPTS: u32 = 5;
+const ROOM_COMES: Duration = Duration::from_millis(5);
 /// Size and number of the buffers for bulk data. They are used in turn, and there are few enough to stay in the cache.
 const BULK: (u32, u16) = (64 * 1024, 16);
 const SUBMISSIONS: u32 = 4096;
@@ -86,7 +89,19 @@ fn send_entry(slot: &Slot, conn: Conn, bytes: &[u8]) -> squeue::Entry {
 }
 
 impl Uring {
+    /// Makes a ring. The kernel takes its pages without waiting for any, so on a machine whose memory is full of cached files it may
+    /// refuse one although it has made room a moment later.
     pub(crate) fn new(config: &ReactorConfig) -> io::Result<Self> {
+        for _ in 1..ATTEMPTS {
+            match Self::attempt(config) {
+                Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => std::thread::sleep(ROOM_COMES),
+                end => return end,
+            }
+        }
+        Self::attempt(config)
+    }
+
+    fn attempt(config: &ReactorConfig) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
