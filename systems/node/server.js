@@ -1,17 +1,18 @@
-// A server for requests, uploads and streams with Node's own http or https module, in one process.
+// A server for requests, uploads and streams with Node's own http, https or http2 module, in one process.
 //
 // Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they arrive, keeps none of them, and answers
 // the count; GET /events/N?gap=10ms&size=100 sends N server-sent events. Node's timeouts are off, so that a long trial is not interrupted.
 //
-// usage: node server.js ADDRESS PORT TLS CERT KEY TICKETS   TLS is off for the http module
+// usage: node server.js ADDRESS PORT TLS CERT KEY TICKETS HTTP   TLS is off for plain text, HTTP is 1.1 or 2
 'use strict';
 const fs = require('fs');
 const http = require('http');
+const http2 = require('http2');
 const https = require('https');
 const { setTimeout } = require('timers/promises');
 const { SSL_OP_NO_TICKET } = require('crypto').constants;
 
-const [host, port, tls, cert, key, tickets] = process.argv.slice(2);
+const [host, port, tls, cert, key, tickets, version] = process.argv.slice(2);
 
 function answer(response, body) {
   response.setHeader('Content-Length', body.length);
@@ -45,10 +46,15 @@ const patient = { requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 };
 
 function secured() {
   const secureOptions = tickets === 'true' ? 0 : SSL_OP_NO_TICKET;
-  return https.createServer({ ...patient, cert: fs.readFileSync(cert), key: fs.readFileSync(key), secureOptions }, serve);
+  const options = { ...patient, cert: fs.readFileSync(cert), key: fs.readFileSync(key), secureOptions };
+  return version === '2' ? http2.createSecureServer(options, serve) : https.createServer(options, serve);
 }
 
-const server = tls === 'off' ? http.createServer(patient, serve) : secured();
+function plain() {
+  return version === '2' ? http2.createServer(serve) : http.createServer(patient, serve);
+}
+
+const server = tls === 'off' ? plain() : secured();
 server.on('error', (error) => {
   console.error(`cannot serve on port ${port} of ${host}: ${error.message}`);
   process.exit(1);

@@ -41,7 +41,9 @@ start(true, Listen, Knobs) ->
     Transport = #{max_connections => infinity, num_acceptors => maps:get(acceptors, Knobs, 10), socket_opts => Listen ++ Secured},
     Protocol = maps:with([active_n, max_keepalive, initial_stream_flow_size], Knobs),
     Patience = #{request_timeout => infinity, idle_timeout => infinity, inactivity_timeout => infinity},
-    Options = maps:merge(maps:merge(Protocol, Patience), dynamic_buffer(Knobs)),
+    %% By default a connection of HTTP/2 ends after 10,000 frames in ten seconds.
+    Frames = #{max_received_frame_rate => {1000000000, 10000}, max_concurrent_streams => 10000},
+    Options = maps:merge(maps:merge(maps:merge(Protocol, Patience), Frames), dynamic_buffer(Knobs)),
     Start = case Secured of [] -> fun cowboy:start_clear/3; _ -> fun cowboy:start_tls/3 end,
     Start(?MODULE, Transport, Options#{env => #{dispatch => Routes}});
 start(false, Listen, Knobs) ->

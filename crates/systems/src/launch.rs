@@ -40,6 +40,8 @@ pub struct Launch<'a> {
     pub certificate: Option<&'a Path>,
     /// How a server is spoken to in TLS when it is asked whether it is ready; `None` for plain text.
     pub tls: Option<&'a tls::Dialing>,
+    /// Whether it is spoken to in HTTP/2 then.
+    pub http2: bool,
     /// The values of its knobs. Missing knobs have their defaults; knobs that it does not have are ignored.
     pub point: &'a Point,
     /// The cores that it may use; an empty slice means all.

@@ -22,7 +22,7 @@ use crate::knob::{Knob, Point, Value};
 use crate::listening::Listening;
 use crate::machine::file_limit;
 use crate::template;
-use crate::work::tls;
+use crate::work::{http, tls};
 use crate::workload::{Role, Workload};
 
 pub use read::Draft;
@@ -50,6 +50,8 @@ pub struct Manifest {
     pub build: Option<Build>,
     /// How it is run.
     pub program: Program,
+    /// Whether it speaks HTTP/2 as well: without asking first, or as h2 in TLS.
+    pub http2: bool,
     /// How its clients speak TLS, if the manifest says it. The run gives a server that it starts its certificate.
     pub tls: Option<::tls::Dialing>,
     /// Its answer to `GET /`, if this differs from docs/contracts.md.
@@ -375,13 +377,14 @@ fn debian_name(placeholder: &str) -> Option<Option<&str>> {
 }
 
 /// The placeholders that are not knobs of the manifest.
-pub(crate) const PLACEHOLDERS: [&str; 15] = [
+pub(crate) const PLACEHOLDERS: [&str; 16] = [
     ADDRESS,
     "port",
     "socket",
     "cert",
     "key",
     "tls",
+    http::KNOB,
     allotment::MEMORY,
     allotment::FILES,
     "narrows",
@@ -457,6 +460,10 @@ impl Fill<'_> {
             tls::KNOB => {
                 let value = self.start?.point.get(tls::KNOB);
                 Some(value.map_or_else(|| tls::OFF.to_owned(), Value::to_string))
+            }
+            http::KNOB => {
+                let value = self.start?.point.get(http::KNOB);
+                Some(value.map_or_else(|| http::HTTP1.to_owned(), Value::to_string))
             }
             knob => {
                 let point = self.start?.point;

@@ -42,6 +42,7 @@ pub struct Running {
     system: String,
     http: Option<String>,
     tls: Option<tls::Dialing>,
+    http2: bool,
     grace: Duration,
     /// The address at which servers listen.
     address: IpAddr,
@@ -113,6 +114,7 @@ impl Running {
             system: manifest.name.clone(),
             http: manifest.ready.http.clone(),
             tls: launch.tls.cloned(),
+            http2: launch.http2,
             grace: manifest.grace,
             address: launch.address,
             listening: launch.listening.filter(|_| manifest.role == Role::Server).cloned(),

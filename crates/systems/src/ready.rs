@@ -14,12 +14,22 @@ use crate::listening::Listening;
 /// How often a wait checks whether it is over.
 const GLANCE: Duration = Duration::from_millis(50);
 
+/// How a server is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    /// How it is spoken to in TLS.
+    pub tls: Option<&'a Dialing>,
+    /// Whether it is spoken to in HTTP/2.
+    pub http2: bool,
+    /// The path of the GET. None if it need only accept a connection.
+    pub path: Option<&'a str>,
+}
+
 /// Makes one attempt at the first of these addresses that accepts a connection, and returns it. The error says what happened
 /// instead. Ends soon after `over` returns true.
 pub(crate) fn ask(
     addresses: &[SocketAddr],
-    tls: Option<&Dialing>,
-    http: Option<&str>,
+    Asking { tls, http2, path }: Asking<'_>,
     deadline: Instant,
     over: &dyn Fn() -> bool,
 ) -> Result<SocketAddr, String> {
@@ -30,11 +40,11 @@ pub(crate) fn ask(
         match Contact::open(&plain, patience(deadline)) {
             Err(why) => _ = refused.get_or_insert(why.to_string()),
             Ok(contact) => {
-                let Some(path) = http else { return Ok(*address) };
-                let access = Access { tls: tls.cloned(), ..plain };
-                let contact = match &access.tls {
-                    None => contact,
-                    Some(_) => Contact::open(&access, patience(deadline)).map_err(|e| e.to_string())?,
+                let Some(path) = path else { return Ok(*address) };
+                let access = Access { tls: tls.cloned(), http2, ..plain };
+                let contact = match access.tls.is_some() || http2 {
+                    false => contact,
+                    true => Contact::open(&access, patience(deadline)).map_err(|e| e.to_string())?,
                 };
                 return answers(contact, &access, path, deadline, over).map(|()| *address);
             }

@@ -189,7 +189,11 @@ impl Bench {
             (library, needs) => library.or_else(|| needs.cloned()),
         };
         let root = self.certificates.as_ref().map(Certificates::root).filter(|_| certificate.is_some());
-        let dialing = certificates::dialing(manifest, trial.scenario.work(), root.as_deref());
+        let mut dialing = certificates::dialing(manifest, trial.scenario.work(), root.as_deref());
+        if let Some(dialing) = dialing.as_mut().filter(|_| trial.scenario.work().http2()) {
+            // No other protocol is accepted in its place.
+            dialing.parameters.only_http2();
+        }
         let socket = listening.as_ref().filter(|_| manifest.attached().is_none()).and_then(Listening::socket);
         let socket = socket.map(Path::to_owned);
         let version = version.unwrap_or_default();
@@ -229,6 +233,7 @@ impl Bench {
                 listening: prepared.listening.as_ref(),
                 certificate: prepared.certificate.as_deref(),
                 tls: prepared.dialing.as_ref(),
+                http2: trial.scenario.work().http2(),
                 point: &trial.scenario.point,
                 cores: allotment::cores(&self.placement.system, &trial.scenario.point),
                 narrows: &self.narrows,

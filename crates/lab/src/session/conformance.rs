@@ -126,6 +126,9 @@ fn check_program(bench: &mut Bench, manifest: &Manifest, checks: &mut Checks) ->
         if manifest.speaks(true) && workload.knob("tls").is_some() && !has_fault {
             check_secured(bench, manifest, *workload, checks)?;
         }
+        if manifest.http2 && manifest.attached().is_none() && workload.knob("http").is_some() && !has_fault {
+            check_http2(bench, manifest, *workload, checks)?;
+        }
     }
     check_address(bench, manifest, checks)
 }
@@ -201,6 +204,41 @@ fn check_secured(
                 checks.add(&name, CheckVerdict::Broken, wrong, SECURE);
             }
         }
+    }
+    Ok(())
+}
+
+const HTTP2: &str = "speak HTTP/2 on {port} without being asked first, and as h2 in TLS, if {http} is 2, and answer as in HTTP/1.1";
+
+/// Checks the answers in HTTP/2, in plain text and in TLS, as far as it speaks them.
+fn check_http2(
+    bench: &mut Bench,
+    manifest: &Manifest,
+    workload: Workload,
+    checks: &mut Checks,
+) -> Result<(), TrialError> {
+    for (tls, how) in [("off", "in plain text"), (Version::Tls13.name(), "in TLS")] {
+        if !manifest.speaks(tls != "off") {
+            continue;
+        }
+        let values = [("http", systems::work::http::HTTP2), ("tls", tls)];
+        let values = values.map(|(knob, value)| (knob.to_owned(), Value::Text(value.to_owned())));
+        let trial = trial(manifest, workload, Point::from(values))?;
+        let found = bench.with_place(&trial, |place| {
+            let running = place.start()?;
+            let orders = listening(&running).map(|server| place.orders(server));
+            let found = orders.and_then(|orders| place.driver().equal_work(&orders, 100_003));
+            running.stop();
+            found
+        });
+        let name = format!("{workload}: HTTP/2 {how}");
+        let judged = match found {
+            Ok(None) => Ok("its answers were right".to_owned()),
+            Ok(Some(wrong)) => Err(wrong),
+            Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
+            Err(TrialError::Failed(failure)) => Err(with_output(&failure.reason, &failure.output)),
+        };
+        checks.judge(&name, judged, HTTP2);
     }
     Ok(())
 }

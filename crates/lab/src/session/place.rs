@@ -118,11 +118,7 @@ impl Place<'_> {
     /// The driver's orders for a server that listens there.
     pub(super) fn orders(&self, server: &Listening) -> Orders {
         let ask = self.trial.ask.as_deref().cloned().unwrap_or_else(|| contract(self.manifest, self.work()));
-        let (http2, mut tls) = (self.work().http2(), self.launch.tls.cloned());
-        if let Some(dialing) = tls.as_mut().filter(|_| http2) {
-            // No other protocol is accepted in its place.
-            dialing.parameters.only_http2();
-        }
+        let (http2, tls) = (self.launch.http2, self.launch.tls.cloned());
         let opening = ask.proxy_protocol.map(ProxyProtocol::opening);
         let host = self.manifest.attached().and_then(|attached| attached.host.clone());
         Orders {

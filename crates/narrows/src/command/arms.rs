@@ -351,6 +351,7 @@ pub fn shown(manifest: &Manifest, point: &Point, address: Option<IpAddr>) -> any
         listening: None,
         certificate: None,
         tls: None,
+        http2: false,
         point,
         cores: systems::allotment::cores(&cores, point),
         narrows: Path::new("narrows"),

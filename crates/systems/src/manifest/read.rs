@@ -126,6 +126,7 @@ impl Reader<'_> {
             needs: raw.needs.into_iter().map(|need| self.need(need)).collect::<Result<_, _>>()?,
             build: raw.build.map(|build| self.build(&build)).transpose()?,
             program,
+            http2: raw.http2,
             tls,
             answer,
             ready: self.ready(raw.ready, raw.role)?,

@@ -15,7 +15,7 @@ use crate::error::{Stage, SystemError};
 use crate::listening::Listening;
 use crate::ports::{self, Holder};
 use crate::proc;
-use crate::ready;
+use crate::ready::{self, Asking};
 use crate::sample;
 use crate::trace;
 use crate::wait::{deadline_in, poll};
@@ -47,11 +47,12 @@ impl Running {
         };
         let mut last = String::from("nothing listened");
         let over = || cancel.load(Ordering::Relaxed) || !self.alive();
+        let asking = Asking { tls: self.tls.as_ref(), http2: self.http2, path: self.http.as_deref() };
         let (mut holder, mut found, mut second) = (None, None, None);
         self.wait_while_busy(deadline, |deadline| {
             let skipped = usize::from(addresses.len() > 1 && self.only_at_v6(addresses[0].port()));
             let asked = &addresses[skipped..];
-            match ready::ask(asked, self.tls.as_ref(), self.http.as_deref(), deadline, &over) {
+            match ready::ask(asked, asking, deadline, &over) {
                 // A server may open its second address a moment before the usual one.
                 Ok(address) if address != addresses[0] && !settled(&mut second) => {
                     last = format!("only {address} serves, since a moment ago");

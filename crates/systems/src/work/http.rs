@@ -6,11 +6,12 @@ use crate::knob::{Kind, Point};
 use crate::workload::Workload;
 
 /// The knob that says the version.
-const KNOB: &str = "http";
+pub(crate) const KNOB: &str = "http";
 /// The knob of the streams that are open on a connection. It means nothing with HTTP/1.1.
 const STREAMS: &str = "streams";
-const HTTP1: &str = "1.1";
-const HTTP2: &str = "2";
+pub(crate) const HTTP1: &str = "1.1";
+/// The value that says HTTP/2.
+pub const HTTP2: &str = "2";
 /// The most streams of a connection.
 const MOST: i64 = 10_000;
 

@@ -106,6 +106,7 @@ impl Home {
             listening,
             certificate,
             tls,
+            http2: false,
             point,
             cores,
             narrows,

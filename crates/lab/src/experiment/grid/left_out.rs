@@ -2,20 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use systems::{Knob, Manifest, Value};
+use systems::{Knob, Manifest, Value, Work};
 
 use super::{Excluded, Grid};
 use crate::observation::Scenario;
 
 impl Grid {
-    /// Removes the points at which a system cannot be spoken to, because they ask for TLS or for plain text.
+    /// Removes the points at which a system cannot be spoken to, because they ask for TLS, for plain text or for HTTP/2.
     pub(super) fn leave_out_unspoken(&mut self, manifest: &Manifest) {
+        let secrecy = if manifest.speaks(true) { "it speaks only TLS" } else { "it speaks no TLS" };
+        self.leave_out(manifest, secrecy, |work| manifest.speaks(work.tls().is_some()));
+        self.leave_out(manifest, "it speaks no HTTP/2", |work| !work.http2() || manifest.http2);
+    }
+
+    fn leave_out(&mut self, manifest: &Manifest, reason: &str, is_spoken: impl Fn(&Work) -> bool) {
         let is_own = |scenario: &Scenario| scenario.system == manifest.name;
         let before = self.scenarios.len();
-        self.scenarios
-            .retain(|scenario| !is_own(scenario) || manifest.speaks(scenario.work().tls().is_some()));
+        self.scenarios.retain(|scenario| !is_own(scenario) || is_spoken(scenario.work()));
         if self.scenarios.len() < before {
-            let reason = if manifest.speaks(true) { "it speaks only TLS" } else { "it speaks no TLS" };
             self.left_out.push(Excluded {
                 system: manifest.name.clone(),
                 reason: reason.to_owned(),

@@ -106,6 +106,8 @@ impl From<Draft> for RawManifest {
             get: attached.then(|| spanned(String::new())),
             attach: draft.attach.map(spanned),
             at: draft.at,
+            // What its user started or wrote a command for, shows whether it does when it is asked.
+            http2: true,
             tls: None,
             dialing: draft.tls,
             answer: None,

@@ -27,6 +27,9 @@ pub(in crate::manifest) struct RawManifest {
     /// Where the server of `attach` listens, if its URL does not say so and the manifest has no file.
     #[serde(skip)]
     pub(in crate::manifest) at: Option<Listening>,
+    /// Whether it speaks HTTP/2 as well.
+    #[serde(default)]
+    pub(in crate::manifest) http2: bool,
     pub(in crate::manifest) tls: Option<Spanned<RawTls>>,
     /// The values of `tls`, if the manifest has no file.
     #[serde(skip)]

@@ -39,6 +39,7 @@ impl From<Manifest> for RawManifest {
                 .as_ref()
                 .and_then(|attached| attached.host.as_ref().map(|_| attached.listening.clone())),
             attach: attached.map(|attached| spanned(attached.url)),
+            http2: sent.http2,
             tls: None,
             dialing: sent.tls,
             answer: sent.answer.map(|answer| spanned(raw_answer(answer))),
