@@ -136,10 +136,10 @@ fn an_interruption_while_system_calls_are_counted_keeps_what_was_measured() {
         return;
     }
     let home = Home::new();
-    // The first connection with requests is the check of equal work, the second is measured.
+    // The first connection has the first request, the second the check of equal work, and the third is measured.
     let script = "let connections = 0;
         require('http').createServer((request, answer) => {
-            if (!request.socket.known && ++connections === 3) process.kill(process.ppid, 'SIGINT');
+            if (!request.socket.known && ++connections === 4) process.kill(process.ppid, 'SIGINT');
             request.socket.known = true;
             answer.end('ok');
         }).listen(port, '127.0.0.1');";
