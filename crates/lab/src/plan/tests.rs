@@ -183,7 +183,7 @@ fn each_ready_made_experiment_asks_a_question_that_both_of_its_forms_can_answer(
 
 #[test]
 fn enough_rounds_of_the_quick_forms_fit_into_their_budget() {
-    // Six rounds of what runs without being named fit into 270 seconds, and three of everything into six minutes.
+    // Six rounds of what runs without being named fit into 270 seconds, and three of everything into seven minutes.
     let experiments = || list(&[Home::named(checkout())]).into_iter().filter_map(|(_, e)| e.ok());
     let round_s = |all: bool| {
         let chosen = experiments().filter(|experiment| all || !experiment.on_request);
@@ -198,7 +198,7 @@ fn enough_rounds_of_the_quick_forms_fit_into_their_budget() {
     };
     let (usual, all) = (round_s(false), round_s(true));
     println!("a round takes {usual:.0} s, and {all:.0} s with --all");
-    assert!(usual * 6.0 <= 270.0 && all * 3.0 <= 360.0, "{usual} s, {all} s");
+    assert!(usual * 6.0 <= 270.0 && all * 3.0 <= 420.0, "{usual} s, {all} s");
 }
 
 fn grids() -> impl Strategy<Value = String> {
