@@ -116,7 +116,7 @@ const CASES: [Case; 31] = [
     (Doubt::StolenTime, |m| m.stolen_s = 0.5),
     (Doubt::Throttled, |m| m.throttles = 1),
     (Doubt::Held, |m| m.held_s = 0.5),
-    (Doubt::GeneratorPaused, |m| m.pause_s = 0.5),
+    (Doubt::GeneratorPaused, |m| m.pause_s = 0.6),
 ];
 
 #[test]

@@ -123,7 +123,7 @@ const BROKEN: &[(&str, &str, &str)] = &[
     (
         "build.sh",
         "{ouT}",
-        "13:18: unknown placeholder `{ouT}` (did you mean {out}? known here: {narrows}, {dir}",
+        "13:18: unknown placeholder `{ouT}` (did you mean {out}? known here: {http}, {narrows}, {dir}",
     ),
     ("build.sh", "{port}", "13:18: unknown placeholder `{port}`"),
     ("build.sh", "a}b", "13:18: a single `}`"),
