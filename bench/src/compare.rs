@@ -13,6 +13,7 @@ mod ratio;
 mod resident;
 mod results;
 mod scenario;
+mod served;
 pub mod under_test;
 
 use anyhow::Context;
@@ -67,6 +68,14 @@ impl Bench<'_> {
                         eprintln!("  {}", found.line());
                         report.comparisons.push(found);
                     }
+                }
+            }
+            Scenario::Served { task, against } => {
+                for peer in self.peers.iter().filter(|peer| against.contains(&peer.name)) {
+                    let both = [&self.us, peer];
+                    let found = served::compare(scenario.name(), task, both, &self.server, self.args)?;
+                    eprintln!("  {}", found.line());
+                    report.comparisons.push(found);
                 }
             }
             Scenario::Handshakes { task } => {

@@ -181,7 +181,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for number in range(10):
-            time.sleep(0.01)
+            time.sleep(float(sys.argv[3]) if len(sys.argv) > 3 else 0.01)
             self.wfile.write(b"9\r\ndata: %d\n\n\r\n" % number)
             if sys.argv[1] == "flows" or (sys.argv[1] == "pairs" and number % 2):
                 self.wfile.flush()
@@ -217,6 +217,21 @@ fn a_try_of_two_servers_in_an_empty_folder_compares_their_streams() {
     ended.says(&["the answers are streams of 10 events: --figure first-event"]);
     let wrong = home.run(["try"].into_iter().chain(arms).chain(["--figure", "goodput"])).code(2);
     wrong.says(&["--figure goodput needs its limits"]);
+}
+
+#[test]
+fn a_search_finds_the_setting_with_the_most_goodput() {
+    if !has("python3") {
+        return;
+    }
+    let home = Home::new();
+    home.write("sse.py", SSE);
+    let words = ["tune", "python3 sse.py flows {port} {pause}", "--knob", "pause=0.004,0.002", "-c", "2"];
+    let timing = ["-d", "200ms", "--warmup", "0s", "--budget", "60s", "--slo", "first-event<1s,whole<5s"];
+    let ended = home.run(words.into_iter().chain(timing)).code(0);
+    assert!(ended.stdout.contains("pause=0.002") && ended.stdout.contains("limits of their times"), "{ended:#?}");
+    let wrong = home.run(["tune", "nginx", "--slo", "first-event<40ms"]).code(2);
+    wrong.says(&["limits of single answers are about the answers of a command"]);
 }
 
 /// Passes on what its upstream answers, as it comes.

@@ -139,6 +139,8 @@ pub fn start(words: &[String], server: &Server, cores: &[usize]) -> anyhow::Resu
     let output = |name| File::create(server.folder().join(name));
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::null()).stdout(output("stdout")?).stderr(output("stderr")?);
+    // For AIPerf, which finds its tokenizer there.
+    command.env("HF_HOME", server.folder()).env("HF_HUB_OFFLINE", "1");
     machine::pin(cores)?;
     let child = command.spawn();
     machine::pin(&[server.core])?;

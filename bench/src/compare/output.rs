@@ -50,6 +50,7 @@ pub fn complaint(tool: &str, output: &str) -> Option<String> {
         "wrk" | "wrk2" | "zrk" => line("Socket errors:").or_else(|| line("Non-2xx")),
         "h2load" => line("requests:").filter(|line| !line.contains(" 0 failed, 0 errored, 0 timeout")),
         "ab" => line("Failed requests:").filter(|line| !line.ends_with(" 0")),
+        "aiperf" => line("Error Request Count").or_else(|| line("ERROR")),
         "hey" => line("Error distribution").map(|_| "errors".to_owned()),
         _ => None,
     }

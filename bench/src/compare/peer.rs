@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::served;
 use super::under_test::Ports;
 use crate::{certificate, floor_uring};
 
@@ -26,6 +27,10 @@ pub enum Work {
     Handshakes(u64),
     /// Closed loop, connections kept, the requests of a file in turn.
     Listed,
+    /// So many streamed answers, each of `served::EVENTS` events.
+    Events(u64),
+    /// So many answers over HTTP/2, with this many streams of a connection.
+    Multiplexed { answers: u64, streams: usize },
 }
 
 /// A generator's task.
@@ -52,13 +57,13 @@ pub struct Peer {
 }
 
 /// Name, the argument that prints the version, how to get it, why these flags.
-const TOOLS: [(&str, &str, &str, &str); 11] = [
+const TOOLS: [(&str, &str, &str, &str); 12] = [
     ("wrk", "-v", "apt-get install wrk", "one thread, no script"),
     (
         "h2load",
         "--version",
         "apt-get install nghttp2-client",
-        "`--h1`, one thread; it always keeps its connections",
+        "`--h1` except in HTTP/2's rows, one thread; it always keeps its connections",
     ),
     (
         "ab",
@@ -73,6 +78,12 @@ const TOOLS: [(&str, &str, &str, &str); 11] = [
         "one CPU, no decompression, no redirects; it keeps at most 500 connections",
     ),
     ("oha", "--version", "cargo install oha", "one thread, no terminal interface, no redirects"),
+    (
+        "aiperf",
+        "--version",
+        "pip install aiperf",
+        "tokens as the server counts them, a tokenizer of single bytes, no user interface",
+    ),
     ("gcannon", "", "github.com/MDA2AV/gcannon: make, with liburing-dev", "one thread, depth 1"),
     (
         "wrk2",
@@ -113,6 +124,9 @@ pub const NGINX: &str = "nginx";
 
 /// The name of the file to upload, for tools that send a file.
 pub const BODY: &str = "body";
+
+/// The name of the file with the request of a streamed chat.
+pub const CHAT: &str = "chat";
 
 /// The name of the file of requests.
 pub const LIST: &str = "requests";
@@ -176,6 +190,9 @@ impl Peer {
                 .replace("{stream}", &ports.stream.to_string())
                 .replace("{tls}", &ports.tls.to_string())
                 .replace("{root}", &root)
+                .replace("{chat}", &folder.join(CHAT).to_string_lossy())
+                .replace("{model}", served::MODEL)
+                .replace("{streams}", &streams(task.work).to_string())
                 .replace("{list}", &folder.join(LIST).to_string_lossy())
                 .replace("{folder}", &folder.to_string_lossy())
                 .replace("{iperf3}", &ports.iperf3.to_string())
@@ -204,11 +221,22 @@ impl Peer {
             ("narrows", Work::OneShot) => "load {url} -c {c} -t {t} -d {ms}ms --close --json",
             ("narrows", Work::Listed) => "load {url} -c {c} -t {t} -d {ms}ms --requests {list} --json",
             ("narrows", Work::Handshakes(_)) => "load {url} -c {c} -t {t} -n {size} --close --json",
+            ("narrows", Work::Events(_)) => {
+                "load {url} -c {c} -t {t} -n {size} --body @{chat} -H Content-Type:application/json \
+                 --stream events --json"
+            }
+            ("narrows", Work::Multiplexed { .. }) => {
+                "load {url} -c {c} -t {t} -n {size} --http2 --streams {streams} --json"
+            }
             (CLOSED, Work::Listed) => "load {url}item/00000 -c {c} -t {t} -d {ms}ms --json",
             ("narrows" | CLOSED, _) => "load {url} -c {c} -t {t} -d {ms}ms --json",
             ("wrk", _) => "-t1 -c{c} -d{d}s {url}",
             ("wrk2", _) => "-t1 -c{c} -d{d}s -R{rate} {url}",
             ("zrk", _) => "-t 1 -c {c} -d {d}s -R {rate} --plain {url}",
+            ("h2load", Work::Events(_)) => {
+                "--h1 -t1 -c{c} -n{size} -d {chat} -H Content-Type:application/json {url}"
+            }
+            ("h2load", Work::Multiplexed { .. }) => "-t1 -c{c} -n{size} -m{streams} {url}",
             ("h2load", _) => "--h1 -t1 -c{c} -D{d} {url}",
             ("ab", Work::OneShot) => "-q -r -t{d} -n 10000000 -c {c} {url}",
             ("ab", _) => "-q -r -k -t{d} -n 10000000 -c {c} {url}",
@@ -218,6 +246,18 @@ impl Peer {
             ("hey", _) => "-cpus 1 -disable-compression -disable-redirects -z {ms}ms -c {c} {url}",
             ("oha", Work::OneShot) => {
                 "--no-tui --worker-threads 1 --disable-keepalive --redirect 0 -z {ms}ms -c {c} {url}"
+            }
+            ("oha", Work::Events(_)) => {
+                "--no-tui --worker-threads 1 --redirect 0 -n {size} -c {c} -m POST -D {chat} \
+                 -T application/json {url}"
+            }
+            ("oha", Work::Multiplexed { .. }) => {
+                "--no-tui --worker-threads 1 --redirect 0 --http2 -n {size} -c {c} -p {streams} {url}"
+            }
+            ("aiperf", _) => {
+                "profile -m {model} --url http://127.0.0.1:{http} --endpoint-type chat --streaming \
+                 --concurrency {c} --request-count {size} --tokenizer narrows/bytes --use-server-token-count \
+                 --isl 20 --artifact-dir {folder}/aiperf --ui none"
             }
             ("oha", _) => "--no-tui --worker-threads 1 --redirect 0 -z {ms}ms -c {c} {url}",
             ("gcannon", Work::OneShot) => "{url} -t 1 -c {c} -d {d}s -r 1",
@@ -242,14 +282,23 @@ fn path(work: Work) -> &'static str {
     match work {
         Work::Hold => "/hold",
         Work::Upload(_) => "/upload",
+        Work::Events(_) => "/v1/chat/completions",
         _ => "/",
     }
 }
 
 fn size(work: Work) -> u64 {
     match work {
-        Work::Upload(size) | Work::Frames(size) | Work::Handshakes(size) => size,
+        Work::Upload(size) | Work::Frames(size) | Work::Handshakes(size) | Work::Events(size) => size,
+        Work::Multiplexed { answers, .. } => answers,
         _ => 0,
+    }
+}
+
+fn streams(work: Work) -> usize {
+    match work {
+        Work::Multiplexed { streams, .. } => streams,
+        _ => 1,
     }
 }
 
@@ -296,6 +345,8 @@ mod tests {
             Work::Frames(9),
             Work::Handshakes(9),
             Work::Listed,
+            Work::Events(9),
+            Work::Multiplexed { answers: 9, streams: 3 },
         ];
         for peer in Peer::all(Path::new("narrows")) {
             for (work, tls) in works.into_iter().flat_map(|work| [(work, false), (work, true)]) {

@@ -101,6 +101,7 @@ impl Comparison {
         match self.task.work {
             _ if self.streams() => ("s/GiB", "GiB/s"),
             Work::Handshakes(_) => ("us/handshake", "handshakes/s"),
+            Work::Events(_) => ("us/event", "events/s"),
             _ => ("us/request", "requests/s"),
         }
     }
@@ -129,6 +130,9 @@ impl Comparison {
             (Work::KeepAlive, "floor-epoll") => Some(Aim::AtMost(1.08)),
             (Work::KeepAlive, "gcannon") => Some(Aim::AtMost(0.95)),
             (Work::Open(_), CLOSED) => Some(Aim::AtMost(1.3)),
+            (Work::Events(_), "aiperf") => Some(Aim::AtMost(0.25)),
+            (Work::Multiplexed { streams: 1, .. }, "h2load") => Some(Aim::AtMost(0.5)),
+            (Work::Multiplexed { .. }, "h2load") => Some(Aim::AtMost(0.15)),
             (Work::OneShot, "wrk") => Some(Aim::AtMost(0.85)),
             (Work::Upload(_), "iperf3") => Some(Aim::AtLeast(1.0)),
             (Work::Frames(_), "send-loop") => Some(Aim::AtLeast(0.9)),

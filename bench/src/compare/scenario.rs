@@ -7,6 +7,8 @@ use crate::net;
 pub enum Scenario {
     /// Narrows against each of these peers, in pairs.
     Pairs { task: Task, against: &'static [&'static str] },
+    /// Narrows against each of these peers, in pairs, with `narrows serve` as the server.
+    Served { task: Task, against: &'static [&'static str] },
     /// What the generator pays for a handshake, against what the server pays to accept it.
     Handshakes { task: Task },
     /// How much more memory this many connections need than one.
@@ -25,6 +27,8 @@ const FRAMES: &[&str] = &["send-loop"];
 const LISTED: &[&str] = &[peer::CLOSED];
 const TLS_CLOSED: &[&str] = &["wrk", "h2load", "floor-tls"];
 const TLS_UPLOAD: &[&str] = &["send-tls"];
+const EVENTS: &[&str] = &["aiperf", "oha", "h2load"];
+const MULTIPLEXED: &[&str] = &["h2load", "oha"];
 const SIZES: [(u64, &str); 8] = [
     (10, "10"),
     (100, "100"),
@@ -63,6 +67,13 @@ pub fn all(quick: bool) -> Vec<Scenario> {
     let handshakes = Work::Handshakes(if quick { 1000 } else { 10_000 });
     list.push(Scenario::Handshakes { task: over_tls(handshakes, 100) });
     list.push(Scenario::Pairs { task: over_tls(body, 1), against: TLS_UPLOAD });
+    let answers = if quick { 100 } else { 200 };
+    list.push(Scenario::Served { task: task(Work::Events(answers), 100), against: EVENTS });
+    let answers = if quick { 20_000 } else { 100_000 };
+    for (connections, streams) in [(100, 1), (1, 100)] {
+        let task = task(Work::Multiplexed { answers, streams }, connections);
+        list.push(Scenario::Served { task, against: MULTIPLEXED });
+    }
     let many = if quick { 1000 } else { 10_000 };
     list.push(Scenario::Resident { task: task(Work::Hold, many) });
     list.push(Scenario::Resident { task: over_tls(Work::Hold, many) });
@@ -78,7 +89,7 @@ impl Scenario {
     /// The name that `--scenarios` takes.
     pub fn name(&self) -> String {
         let name = match self {
-            Self::Pairs { task, .. } | Self::Handshakes { task } => match task.work {
+            Self::Pairs { task, .. } | Self::Served { task, .. } | Self::Handshakes { task } => match task.work {
                 Work::KeepAlive => format!("keepalive-{}", task.connections),
                 Work::OneShot => format!("oneshot-{}", task.connections),
                 Work::Open(rate) => format!("open-{rate}"),
@@ -86,6 +97,8 @@ impl Scenario {
                 Work::Frames(size) => format!("frames-{}", bytes(size)),
                 Work::Handshakes(_) => "handshakes".to_owned(),
                 Work::Listed => "requests-100k".to_owned(),
+                Work::Events(_) => format!("events-{}", task.connections),
+                Work::Multiplexed { streams, .. } => format!("http2-{}x{streams}", task.connections),
                 Work::Hold => "hold".to_owned(),
             },
             Self::Resident { .. } => "memory".to_owned(),
@@ -98,6 +111,7 @@ impl Scenario {
     fn task(&self) -> &Task {
         match self {
             Self::Pairs { task, .. }
+            | Self::Served { task, .. }
             | Self::Handshakes { task }
             | Self::Resident { task }
             | Self::Curve { task, .. }

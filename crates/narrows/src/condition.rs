@@ -113,18 +113,26 @@ impl FigureChoice {
         {
             return Err("--figure names a figure twice".to_owned());
         }
-        let asked = if figures.is_empty() && slo.is_some() { vec![Self::MaxRate] } else { figures.to_vec() };
-        match (asked.contains(&Self::MaxRate), slo) {
-            (true, None) => {
-                Err("--figure max-rate needs its objective, such as --slo 'p99<20ms,errors<0.1%'".to_owned())
-            }
-            (true, _) if asked.contains(&Self::Rate) => {
-                Err("--figure: rate is measured at saturation, and max-rate below it: \
-                                                            leave one of them out"
-                    .to_owned())
-            }
-            _ => Ok(asked),
-        }
+        let objective = slo.is_some_and(|slo| !slo.objectives().is_empty());
+        let goal = slo.is_some_and(|slo| slo.goal().is_some());
+        let asked = match (figures, objective, goal) {
+            ([], true, _) => vec![Self::MaxRate],
+            ([], false, true) => vec![Self::Goodput],
+            _ => figures.to_vec(),
+        };
+        let wrong = if objective && goal {
+            "--slo has limits of single answers, which are for goodput, and objectives of all answers, which are for \
+             max-rate: leave one kind out"
+        } else if asked.contains(&Self::Goodput) && !goal {
+            "--figure goodput needs its limits, such as --slo 'first-event<200ms,gap.p99<50ms,whole<5s'"
+        } else if asked.contains(&Self::MaxRate) && !objective {
+            "--figure max-rate needs its objective, such as --slo 'p99<20ms,errors<0.1%'"
+        } else if asked.contains(&Self::MaxRate) && asked.contains(&Self::Rate) {
+            "--figure: rate is measured at saturation, and max-rate below it: leave one of them out"
+        } else {
+            return Ok(asked);
+        };
+        Err(wrong.to_owned())
     }
 
     /// Whether it is measured below saturation. At saturation a system may batch its work or queue it, and both change

@@ -96,7 +96,8 @@ pub struct Args {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, clap::Args)]
 #[serde(default)]
 pub struct Limits {
-    /// Objectives that a setting must keep: p99<20ms,errors<0.1%. Without --figure, the highest rate at which they hold decides
+    /// Objectives that a setting must keep: p99<20ms,errors<0.1%. Without --figure, the highest rate at which they hold decides. Or the
+    /// limits of goodput, which single answers must meet: first-event<200ms,whole<5s
     #[arg(long, value_name = "OBJECTIVES", value_parser = Slo::parse)]
     slo: Option<Slo>,
     /// The most memory that a setting may use: 500M, 2G

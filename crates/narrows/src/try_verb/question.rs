@@ -81,20 +81,8 @@ impl Args {
 
     /// Checks the figures and what they need.
     fn check_figures(&self, workload: Workload) -> Result<(), Usage> {
-        let asked = FigureChoice::asked(&self.figures, self.objective()).map_err(Usage)?;
+        let asked = FigureChoice::asked(&self.figures, self.slo.as_ref()).map_err(Usage)?;
         let wrong = |why: &str| Err(Usage(why.to_owned()));
-        let has_goal = self.slo.as_ref().is_some_and(|slo| slo.goal().is_some());
-        if has_goal && self.objective().is_some() {
-            return wrong(
-                "--slo has limits of single answers, which are for goodput, and objectives of all answers, which are for \
-                 max-rate: leave one kind out",
-            );
-        }
-        if asked.contains(&FigureChoice::Goodput) && !has_goal {
-            return wrong(
-                "--figure goodput needs its limits, such as --slo 'first-event<200ms,gap.p99<50ms,whole<5s'",
-            );
-        }
         let of_requests = |figure: Figure| figure.is_of_streams() || figure.is_before_load();
         if asked.iter().any(|choice| of_requests(choice.figure(Workload::Requests)))
             && workload != Workload::Requests

@@ -12,6 +12,7 @@ use lab::plan::{self, Plan};
 use lab::rounds;
 use lab::search::{Bounded, FEWEST_TRIALS, Limit};
 use lab::session::{Executor, Pace};
+use load::Slo;
 use systems::{Value, Workload};
 
 use super::target::Target;
@@ -84,15 +85,14 @@ impl Args {
     fn figures(&self, target: &Target) -> anyhow::Result<Vec<Figure>> {
         let workload = target.workload;
         let climbs = workload.about().figures.contains(&Figure::MaxRate);
-        if self.limits.slo.as_ref().is_some_and(|slo| slo.goal().is_some())
-            || self.figures.contains(&FigureChoice::Goodput)
-        {
+        let slo = self.limits.slo.as_ref().filter(|slo| climbs || slo.goal().is_some());
+        if slo.is_some_and(|slo| slo.goal().is_some()) && !target.is_command {
             bail!(Usage(
-                "goodput and its limits of single answers are for `narrows load` and `narrows try`"
+                "--slo: limits of single answers are about the answers of a command: name it, such as \
+                 `narrows tune './server -w {w} --port {port}' --knob w=1..16`"
                     .to_owned()
             ));
         }
-        let slo = self.limits.slo.as_ref().filter(|_| climbs);
         let asked = FigureChoice::asked(&self.figures, slo).map_err(Usage)?;
         let figures: Vec<Figure> = match asked.is_empty() {
             true => usual(workload).to_vec(),
@@ -283,7 +283,8 @@ impl Question<'_> {
         let mut experiment = Experiment::new(subject, &[&target.system], 1, timing, &blocks)?;
         experiment.base = Some(target.system.clone());
         experiment.duet = args.duet;
-        experiment.ask = ask;
+        let goal = args.limits.slo.as_ref().and_then(Slo::goal).cloned();
+        experiment.ask = ask.map(|ask| Ask { goal, ..ask });
         Ok(experiment)
     }
 }
