@@ -103,7 +103,8 @@ pub fn exact_times(ratio: f64) -> String {
 
 /// A ratio without an interval: `1.28x`.
 pub fn times(ratio: f64) -> String {
-    format!("{ratio:.2}x")
+    // `0.00x` would say that it is infinitely slower.
+    if ratio > 0.0 && ratio < 0.005 { "<0.01x".to_owned() } else { format!("{ratio:.2}x") }
 }
 
 /// A ratio in as many digits as [`interval`] shows: `1.28x`, `6.9x`, `120x`.
@@ -252,6 +253,7 @@ mod tests {
         assert_eq!(interval(ratio(1.5, 1.104, 2.0)), "1.50x [1.10, 2.00]");
         assert_eq!(interval(ratio(120.0, 3.0, 1e9)), "120x [3, >9999]");
         assert_eq!([factors(0.73, 2.33), factors(6.86, 6.91)], ["0.73x to 2.3x", "6.9x"]);
+        assert_eq!([0.0, 0.004, 0.006, 1.0].map(times), ["0.00x", "<0.01x", "0.01x", "1.00x"]);
         assert_eq!(interval_in_hundredths(ratio(2.5, 0.7, 12.0)), "2.50x [0.70, 12.00]");
         assert_eq!(interval_in_tenths(ratio(1.27, 1.02, 1.58)), "1.3x [1.0, 1.6]");
         let shorter = [(20_000.0, Unit::Microseconds), (1.25e6, Unit::Microseconds), (1e8, Unit::Bytes)];

@@ -56,6 +56,8 @@ fn method(out: &mut String, report: &Report) {
          - Pairs: {}, in the order A B A B, {} s per run, {} s from 10,000 connections on. A ratio is Narrows to the peer: the median over the pairs, and in\n  \
          brackets a distribution-free interval between order statistics; confidence {confidence}.\n\
          - CPU: user and system time of the generator's whole process. Operations: what the server counted.\n\
+         - `events` and `http2`: the server is `narrows serve`. Generators are told how many answers to get, and a run is the difference\n  \
+         between many and few, so it has no part of a start.\n\
          - Instructions: {instructions}.\n\
          - System calls come from a separate run, because counting them costs time.\n\
          - The kernel charges its work for arriving packets to whichever process is running: on one machine, mostly to\n  \
