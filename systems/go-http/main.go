@@ -1,4 +1,4 @@
-// Go's net/http: a server for requests, uploads and streams, plain or over crypto/tls.
+// Go's net/http: a server for requests, uploads and streams, plain or over crypto/tls, in HTTP/1.1 or in HTTP/2.
 //
 // Contract: GET / answers "ok"; POST /upload counts the bytes of the body as they arrive, keeps none of them, and
 // answers the count; GET /bytes answers a text of -answer-size bytes; GET /events/N?gap=10ms&size=100 sends N
@@ -29,6 +29,7 @@ var (
 	tickets    = flag.Bool("tickets", true, "give tickets for sessions")
 	growing    = flag.Bool("growing-records", true, "begin with small TLS records")
 	answerSize = flag.Int("answer-size", 0, "the bytes of the text at /bytes; 0: it is not found")
+	version    = flag.String("http", "1.1", "2: HTTP/2 in plain text as well, without being asked; over TLS it is always offered")
 	compressed = flag.String("gzip", "off", "on: compress the text for those who accept it")
 )
 
@@ -55,6 +56,9 @@ func main() {
 
 func serve(server *http.Server) error {
 	if *secured == "off" {
+		if *version == "2" {
+			speakPlainHTTP2(server)
+		}
 		return server.ListenAndServe()
 	}
 	server.TLSConfig = &tls.Config{

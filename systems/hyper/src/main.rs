@@ -1,9 +1,10 @@
-//! A server for requests, uploads and streams with hyper, on tokio's single-threaded runtime, plain or over rustls.
+//! A server for requests, uploads and streams with hyper, on tokio's single-threaded runtime, plain or over rustls, in HTTP/1.1 or
+//! in HTTP/2.
 //!
 //! Contract: `GET /` answers "ok"; `POST /upload` counts the bytes of the body as they arrive, keeps none of them, and
 //! answers the count; `GET /events/N?gap=10ms&size=100` sends N server-sent events.
 //!
-//! usage: program ADDRESS PORT `PIPELINE_FLUSH` TLS CERT KEY TICKETS (TLS is off, or anything else)
+//! usage: program ADDRESS PORT `PIPELINE_FLUSH` TLS CERT KEY TICKETS HTTP (TLS is off, or anything else; HTTP is 1.1 or 2)
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -18,10 +19,10 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Either, Full};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Request, Response, Uri};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -99,14 +100,26 @@ async fn answer(
     Ok(Response::new(Either::Left(Full::new(body))))
 }
 
-/// Serves one connection. If a peer disconnects, only its own connection ends.
-async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, pipeline_flush: bool) {
-    let mut http = http1::Builder::new();
-    http.pipeline_flush(pipeline_flush);
-    let _ = http.serve_connection(TokioIo::new(stream), service_fn(answer)).await;
+/// What connections speak.
+#[derive(Clone, Copy)]
+enum Speaks {
+    Http1 { pipeline_flush: bool },
+    Http2,
 }
 
-async fn accept(listener: TcpListener, pipeline_flush: bool, acceptor: Option<TlsAcceptor>) -> Infallible {
+/// Serves one connection. If a peer disconnects, only its own connection ends.
+async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, speaks: Speaks) {
+    let (stream, service) = (TokioIo::new(stream), service_fn(answer));
+    let _ = match speaks {
+        Speaks::Http1 { pipeline_flush } => {
+            let mut http = http1::Builder::new();
+            http.pipeline_flush(pipeline_flush).serve_connection(stream, service).await
+        }
+        Speaks::Http2 => http2::Builder::new(TokioExecutor::new()).serve_connection(stream, service).await,
+    };
+}
+
+async fn accept(listener: TcpListener, speaks: Speaks, acceptor: Option<TlsAcceptor>) -> Infallible {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(10)).await; // no files are left, or a similar error
@@ -114,12 +127,12 @@ async fn accept(listener: TcpListener, pipeline_flush: bool, acceptor: Option<Tl
         };
         let _ = stream.set_nodelay(true);
         let Some(acceptor) = acceptor.clone() else {
-            tokio::spawn(serve(stream, pipeline_flush));
+            tokio::spawn(serve(stream, speaks));
             continue;
         };
         tokio::spawn(async move {
             if let Ok(stream) = acceptor.accept(stream).await {
-                serve(stream, pipeline_flush).await;
+                serve(stream, speaks).await;
             }
         });
     }
@@ -133,7 +146,7 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 /// What accepts TLS connections. Without tickets rustls remembers 256 sessions itself, which is its default.
-fn acceptor(cert: &str, key: &str, tickets: bool) -> Result<TlsAcceptor, Box<dyn Error>> {
+fn acceptor(cert: &str, key: &str, tickets: bool, speaks: Speaks) -> Result<TlsAcceptor, Box<dyn Error>> {
     let chain = CertificateDer::pem_file_iter(cert)?.collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_file(key)?;
     let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
@@ -142,20 +155,26 @@ fn acceptor(cert: &str, key: &str, tickets: bool) -> Result<TlsAcceptor, Box<dyn
     if tickets {
         config.ticketer = ring::Ticketer::new()?;
     }
+    if matches!(speaks, Speaks::Http2) {
+        config.alpn_protocols = vec![b"h2".to_vec()];
+    }
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [address, port, pipeline_flush, tls, cert, key, tickets] = &words[..] else {
-        return Err("usage: program ADDRESS PORT PIPELINE_FLUSH TLS CERT KEY TICKETS".into());
+    let [address, port, pipeline_flush, tls, cert, key, tickets, http] = &words[..] else {
+        return Err("usage: program ADDRESS PORT PIPELINE_FLUSH TLS CERT KEY TICKETS HTTP".into());
     };
     let address = SocketAddr::new(address.parse::<IpAddr>()?, port.parse()?);
-    let pipeline_flush = pipeline_flush.parse()?;
-    let acceptor = if tls == "off" { None } else { Some(acceptor(cert, key, tickets.parse()?)?) };
+    let speaks = match http.as_str() {
+        "2" => Speaks::Http2,
+        _ => Speaks::Http1 { pipeline_flush: pipeline_flush.parse()? },
+    };
+    let acceptor = if tls == "off" { None } else { Some(acceptor(cert, key, tickets.parse()?, speaks)?) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async move {
         let listener = listen(address).map_err(|error| format!("cannot serve on {address}: {error}"))?;
-        match accept(listener, pipeline_flush, acceptor).await {}
+        match accept(listener, speaks, acceptor).await {}
     })
 }
