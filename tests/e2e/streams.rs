@@ -229,7 +229,10 @@ fn a_search_finds_the_setting_with_the_most_goodput() {
     let words = ["tune", "python3 sse.py flows {port} {pause}", "--knob", "pause=0.004,0.002", "-c", "2"];
     let timing = ["-d", "200ms", "--warmup", "0s", "--budget", "60s", "--slo", "first-event<1s,whole<5s"];
     let ended = home.run(words.into_iter().chain(timing)).code(0);
-    assert!(ended.stdout.contains("set pause=0.002: ") && ended.stdout.contains("answers a second"), "{ended:#?}");
+    assert!(
+        ended.stdout.contains("set pause=0.002: ") && ended.stdout.contains("answers a second"),
+        "{ended:#?}"
+    );
     let wrong = home.run(["tune", "nginx", "--slo", "first-event<40ms"]).code(2);
     wrong.says(&["limits of single answers are about the answers of a command"]);
 }

@@ -213,6 +213,7 @@ impl Peer {
 
     fn words(&self, work: Work) -> &'static str {
         match (self.name, work) {
+            ("aiperf", _) | (_, Work::Events(_) | Work::Multiplexed { .. }) => self.words_for_served(work),
             ("narrows", Work::Upload(_)) => "load {url} -c 1 -n 1 --body-size {size} --timeout 120s --json",
             ("narrows", Work::Frames(_)) => {
                 "load frames://127.0.0.1:{stream} -c 1 -d {ms}ms --frame-size {size} --json"
@@ -221,22 +222,11 @@ impl Peer {
             ("narrows", Work::OneShot) => "load {url} -c {c} -t {t} -d {ms}ms --close --json",
             ("narrows", Work::Listed) => "load {url} -c {c} -t {t} -d {ms}ms --requests {list} --json",
             ("narrows", Work::Handshakes(_)) => "load {url} -c {c} -t {t} -n {size} --close --json",
-            ("narrows", Work::Events(_)) => {
-                "load {url} -c {c} -t {t} -n {size} --body @{chat} -H Content-Type:application/json \
-                 --stream events --json"
-            }
-            ("narrows", Work::Multiplexed { .. }) => {
-                "load {url} -c {c} -t {t} -n {size} --http2 --streams {streams} --json"
-            }
             (CLOSED, Work::Listed) => "load {url}item/00000 -c {c} -t {t} -d {ms}ms --json",
             ("narrows" | CLOSED, _) => "load {url} -c {c} -t {t} -d {ms}ms --json",
             ("wrk", _) => "-t1 -c{c} -d{d}s {url}",
             ("wrk2", _) => "-t1 -c{c} -d{d}s -R{rate} {url}",
             ("zrk", _) => "-t 1 -c {c} -d {d}s -R {rate} --plain {url}",
-            ("h2load", Work::Events(_)) => {
-                "--h1 -t1 -c{c} -n{size} -d {chat} -H Content-Type:application/json {url}"
-            }
-            ("h2load", Work::Multiplexed { .. }) => "-t1 -c{c} -n{size} -m{streams} {url}",
             ("h2load", _) => "--h1 -t1 -c{c} -D{d} {url}",
             ("ab", Work::OneShot) => "-q -r -t{d} -n 10000000 -c {c} {url}",
             ("ab", _) => "-q -r -k -t{d} -n 10000000 -c {c} {url}",
@@ -246,18 +236,6 @@ impl Peer {
             ("hey", _) => "-cpus 1 -disable-compression -disable-redirects -z {ms}ms -c {c} {url}",
             ("oha", Work::OneShot) => {
                 "--no-tui --worker-threads 1 --disable-keepalive --redirect 0 -z {ms}ms -c {c} {url}"
-            }
-            ("oha", Work::Events(_)) => {
-                "--no-tui --worker-threads 1 --redirect 0 -n {size} -c {c} -m POST -D {chat} \
-                 -T application/json {url}"
-            }
-            ("oha", Work::Multiplexed { .. }) => {
-                "--no-tui --worker-threads 1 --redirect 0 --http2 -n {size} -c {c} -p {streams} {url}"
-            }
-            ("aiperf", _) => {
-                "profile -m {model} --url http://127.0.0.1:{http} --endpoint-type chat --streaming \
-                 --concurrency {c} --request-count {size} --tokenizer narrows/bytes --use-server-token-count \
-                 --isl 20 --artifact-dir {folder}/aiperf --ui none"
             }
             ("oha", _) => "--no-tui --worker-threads 1 --redirect 0 -z {ms}ms -c {c} {url}",
             ("gcannon", Work::OneShot) => "{url} -t 1 -c {c} -d {d}s -r 1",
@@ -274,6 +252,37 @@ impl Peer {
             ("send-loop", Work::Upload(_)) => "send-loop --port {stream} --bytes {size}",
             ("send-loop", _) => "send-loop --port {stream} --seconds {s}",
             _ => "",
+        }
+    }
+
+    /// The words where `narrows serve` is the server.
+    fn words_for_served(&self, work: Work) -> &'static str {
+        match (self.name, work) {
+            ("narrows", Work::Events(_)) => {
+                "load {url} -c {c} -t {t} -n {size} --body @{chat} -H Content-Type:application/json \
+                 --stream events --json"
+            }
+            ("narrows", Work::Multiplexed { .. }) => {
+                "load {url} -c {c} -t {t} -n {size} --http2 --streams {streams} --json"
+            }
+            ("h2load", Work::Events(_)) => {
+                "--h1 -t1 -c{c} -n{size} -d {chat} -H Content-Type:application/json {url}"
+            }
+            ("h2load", Work::Multiplexed { .. }) => "-t1 -c{c} -n{size} -m{streams} {url}",
+            ("oha", Work::Events(_)) => {
+                "--no-tui --worker-threads 1 --redirect 0 -n {size} -c {c} -m POST -D {chat} \
+                 -T application/json {url}"
+            }
+            ("oha", Work::Multiplexed { .. }) => {
+                "--no-tui --worker-threads 1 --redirect 0 --http2 -n {size} -c {c} -p {streams} {url}"
+            }
+            ("aiperf", _) => {
+                "profile -m {model} --url http://127.0.0.1:{http} --endpoint-type chat --streaming \
+                 --concurrency {c} --request-count {size} --tokenizer narrows/bytes --use-server-token-count \
+                 --isl 20 --artifact-dir {folder}/aiperf --ui none"
+            }
+            // No scenario asks the others.
+            _ => "-",
         }
     }
 }

@@ -89,18 +89,20 @@ impl Scenario {
     /// The name that `--scenarios` takes.
     pub fn name(&self) -> String {
         let name = match self {
-            Self::Pairs { task, .. } | Self::Served { task, .. } | Self::Handshakes { task } => match task.work {
-                Work::KeepAlive => format!("keepalive-{}", task.connections),
-                Work::OneShot => format!("oneshot-{}", task.connections),
-                Work::Open(rate) => format!("open-{rate}"),
-                Work::Upload(size) => format!("upload-{}", bytes(size)),
-                Work::Frames(size) => format!("frames-{}", bytes(size)),
-                Work::Handshakes(_) => "handshakes".to_owned(),
-                Work::Listed => "requests-100k".to_owned(),
-                Work::Events(_) => format!("events-{}", task.connections),
-                Work::Multiplexed { streams, .. } => format!("http2-{}x{streams}", task.connections),
-                Work::Hold => "hold".to_owned(),
-            },
+            Self::Pairs { task, .. } | Self::Served { task, .. } | Self::Handshakes { task } => {
+                match task.work {
+                    Work::KeepAlive => format!("keepalive-{}", task.connections),
+                    Work::OneShot => format!("oneshot-{}", task.connections),
+                    Work::Open(rate) => format!("open-{rate}"),
+                    Work::Upload(size) => format!("upload-{}", bytes(size)),
+                    Work::Frames(size) => format!("frames-{}", bytes(size)),
+                    Work::Handshakes(_) => "handshakes".to_owned(),
+                    Work::Listed => "requests-100k".to_owned(),
+                    Work::Events(_) => format!("events-{}", task.connections),
+                    Work::Multiplexed { streams, .. } => format!("http2-{}x{streams}", task.connections),
+                    Work::Hold => "hold".to_owned(),
+                }
+            }
             Self::Resident { .. } => "memory".to_owned(),
             Self::Curve { .. } => "curve".to_owned(),
             Self::Threads { .. } => "threads".to_owned(),
