@@ -71,12 +71,15 @@ const LEAST_IDLE: f64 = 1e-6;
 /// independently of each other: by at most `spread / 2` of an operation at each edge, in standard deviations, of which two
 /// are allowed.
 pub(crate) fn resolution(figure: Figure, m: &Measurement) -> f64 {
-    let off = match figure {
-        Figure::RequestsPerS if m.edges.is_some() => callers_apart(m) * spread(m),
-        Figure::RequestsPerS | Figure::CpuPerUnit => callers_apart(m),
+    let (off, counted) = match figure {
+        Figure::RequestsPerS if m.edges.is_some() => (callers_apart(m) * spread(m), m.done()),
+        Figure::RequestsPerS | Figure::CpuPerUnit => (callers_apart(m), m.done()),
+        // Nobody knows yet whether an answer at the edge will be good, so its part does not count.
+        Figure::GoodPerS => (callers_apart(m), m.good.unwrap_or(0) as f64),
+        Figure::EventsPerS => (callers_apart(m), m.events as f64),
         _ => return 0.0,
     };
-    off / m.done().max(1.0)
+    off / counted.max(1.0)
 }
 
 /// By how many whole operations a count of a closed loop may be off: one for each caller, or two standard deviations of as
@@ -132,4 +135,23 @@ pub(crate) fn has_too_many_errors(m: &Measurement) -> bool {
 pub(crate) fn log_figure(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Option<f64> {
     let sign = if figure.more_is_better() { 1.0 } else { -1.0 };
     Some(sign * figure_of(figure, unit, m)?.ln()).filter(|log| log.is_finite() && !has_too_many_errors(m))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_of_good_answers_may_be_off_by_one_for_each_caller() {
+        let m = Measurement {
+            concurrency: 2,
+            good: Some(10),
+            events: 200,
+            elapsed_s: 0.2,
+            ..Measurement::default()
+        };
+        assert_eq!([Figure::GoodPerS, Figure::EventsPerS].map(|figure| resolution(figure, &m)), [0.2, 0.01]);
+        assert_eq!(resolution(Figure::GoodPerS, &Measurement { good: Some(0), ..m.clone() }), 2.0);
+        assert_eq!(resolution(Figure::FirstEventUs, &m), 0.0);
+    }
 }
