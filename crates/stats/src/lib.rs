@@ -27,7 +27,7 @@ pub use location::{Location, difference};
 pub use looks::{Design, FEWEST_ROUNDS, LEVEL, LOOKS, LogRatio, USUAL_LOOKS};
 pub use noise::{Disturbances, Noise};
 pub use panel::{MANY, Panel, PanelRow};
-pub use parts::{PartChange, part_changes};
+pub use parts::{Counted, PartChange, part_changes};
 pub use percentile::{
     Percentile, any_percentile, merge_buckets, percentile_of_buckets, percentile_with_ages, samples_needed,
 };

@@ -1,8 +1,8 @@
 //! Which parts of a whole carry its change, with an interval for each part: where CPU time went that profiles counted.
 //!
 //! Two arms have counts of samples by part, of several rounds. The whole of the second arm is K times that of the first. A part
-//! that has the share p of the first whole and q of the second has changed by K q - p wholes of the first arm, and these changes
-//! add up to K - 1.
+//! that has the share p of the first whole and q of the second has changed by K q - p wholes of the first arm. The changes of parts
+//! that do not overlap add up to K - 1.
 //!
 //! Samples of one part come in bursts, so its count scatters more from round to round than samples that are independent of each
 //! other: by a factor of its own, its dispersion (McCullagh and Nelder, "Generalized Linear Models", 1989, section 4.5). Few
@@ -12,6 +12,15 @@
 
 use crate::location::Location;
 use crate::student;
+
+/// What was counted in one round of an arm.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// All samples.
+    pub total: u64,
+    /// Those of each part, in the same order in all rounds. Parts may overlap: a function may have called another.
+    pub parts: Vec<u64>,
+}
 
 /// How much a part has changed, in wholes of the first arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,11 +53,11 @@ const FOR_WHOLE: f64 = 0.2;
 /// So many rounds' worth of a part's dispersion are those of all parts.
 const DRAWN: f64 = 4.0;
 
-/// The changes of all parts. `ratio` is the location of the logarithm of K. Each round of an arm has a count for each part, in the
-/// same order. `level` is the probability that any interval misses the truth.
+/// The changes of all parts. `ratio` is the location of the logarithm of K. `level` is the probability that any interval misses the
+/// truth.
 ///
 /// None if an arm has fewer than two rounds with samples.
-pub fn part_changes(ratio: &Location, rounds: [&[Vec<u64>]; 2], level: f64) -> Option<Vec<PartChange>> {
+pub fn part_changes(ratio: &Location, rounds: [&[Counted]; 2], level: f64) -> Option<Vec<PartChange>> {
     let arms = [Arm::of(rounds[0])?, Arm::of(rounds[1])?];
     let parts = arms[0].counts.len().max(arms[1].counts.len());
     let own_df = (arms[0].totals.len() + arms[1].totals.len() - 2) as f64;
@@ -85,17 +94,18 @@ struct Arm {
 }
 
 impl Arm {
-    fn of(rounds: &[Vec<u64>]) -> Option<Self> {
-        let sampled: Vec<&Vec<u64>> =
-            rounds.iter().filter(|round| round.iter().any(|count| *count > 0)).collect();
+    fn of(rounds: &[Counted]) -> Option<Self> {
+        let sampled: Vec<&Counted> = rounds.iter().filter(|round| round.total > 0).collect();
         if sampled.len() < 2 {
             return None;
         }
-        let parts = sampled.iter().map(|round| round.len()).max().unwrap_or(0);
-        let in_round =
-            |part: usize| sampled.iter().map(|round| round.get(part).map_or(0.0, |n| *n as f64)).collect();
-        let totals = sampled.iter().map(|round| round.iter().sum::<u64>() as f64).collect();
-        Some(Self { totals, counts: (0..parts).map(in_round).collect() })
+        let parts = sampled.iter().map(|round| round.parts.len()).max().unwrap_or(0);
+        let of_part = |part: usize| {
+            let of_round = |round: &&Counted| round.parts.get(part).map_or(0.0, |count| *count as f64);
+            sampled.iter().map(of_round).collect()
+        };
+        let totals = sampled.iter().map(|round| round.total as f64).collect();
+        Some(Self { totals, counts: (0..parts).map(of_part).collect() })
     }
 
     fn count(&self, part: usize) -> f64 {
@@ -142,7 +152,7 @@ mod tests {
 
     /// A round of some 300 samples. They come in runs of one function, and every third function's share varies by 30 % from round
     /// to round.
-    fn round(shares: &[f64], run: u64, rng: &mut SplitMix64) -> Vec<u64> {
+    fn round(shares: &[f64], run: u64, rng: &mut SplitMix64) -> Counted {
         let vary = |(part, share): (usize, &f64)| {
             if part % 3 == 0 { share * (0.3 * rng.normal()).exp() } else { *share }
         };
@@ -157,10 +167,15 @@ mod tests {
             });
             counts[hit.unwrap_or(0)] += run;
         }
-        counts
+        counted(counts)
     }
 
-    fn rounds(shares: &[f64], run: u64, n: usize, rng: &mut SplitMix64) -> Vec<Vec<u64>> {
+    /// Parts that do not overlap.
+    fn counted(parts: Vec<u64>) -> Counted {
+        Counted { total: parts.iter().sum(), parts }
+    }
+
+    fn rounds(shares: &[f64], run: u64, n: usize, rng: &mut SplitMix64) -> Vec<Counted> {
         (0..n).map(|_| round(shares, run, rng)).collect()
     }
 
@@ -207,14 +222,14 @@ mod tests {
     #[test]
     fn changes_add_up_to_that_of_the_whole() {
         let ratio = Location { estimate: 1.25_f64.ln(), error: 0.01, df: 4.0, n: 5, bound: 0.0 };
-        let (first, second) =
-            (vec![vec![60, 40, 0], vec![62, 38, 0]], vec![vec![50, 30, 20], vec![48, 34, 18]]);
+        let first = [vec![60, 40, 0], vec![62, 38, 0]].map(counted);
+        let second = [vec![50, 30, 20], vec![48, 34, 18]].map(counted);
         let changes = part_changes(&ratio, [&first, &second], 0.05).unwrap();
         let sum: f64 = changes.iter().map(PartChange::change).sum();
         assert!((sum - 0.25).abs() < 1e-9, "{sum}");
         assert!(changes[2].has_grown() && !changes[0].has_grown(), "{changes:?}");
         assert!(changes.iter().all(|c| c.low <= c.change() && c.change() <= c.high));
         assert_eq!(part_changes(&ratio, [&first, &second[..1]], 0.05), None);
-        assert_eq!(part_changes(&ratio, [&first, &[vec![0, 0], vec![1]]], 0.05), None);
+        assert_eq!(part_changes(&ratio, [&first, &[Counted::default(), counted(vec![1])]], 0.05), None);
     }
 }
