@@ -1,6 +1,6 @@
 //! What is asked of the kernel and of the C library in their own terms.
 //!
-//! Outside the reactor, this is the only module of Narrows that may have `unsafe`. Its functions are safe to call with any
+//! Outside the reactor, only this module and `profile::ring` may have `unsafe`. Its functions are safe to call with any
 //! values. Calls that rustix makes safe are made where they are needed, unless many places need the same one.
 
 use std::fs::File;

@@ -1,0 +1,39 @@
+//! Where processes spend their CPU time: which functions run, and who called them, in user space and in the kernel.
+//!
+//! A [`Profiler`] samples the stacks of processes with the kernel's clock (perf_event_open(2)) and gives a [`Profile`], which
+//! is plain data. [`formats`] writes it for other tools. The crate knows processes, `/proc`, and the files of programs; it
+//! knows nothing of systems, trials, traffic, statistics or reports, and no other crate of ours.
+//!
+//! Three things limit what a profile can say:
+//!
+//! - The kernel walks stacks by their frame pointers. C and C++ have them with `-fno-omit-frame-pointer`, Rust has them with
+//!   `-C force-frame-pointers`, and Go always has them. Without them a stack has one frame in user space, the function that
+//!   ran; [`Profile::shallow`] counts such samples. If only the function that ran has no frame, its caller is missing: compilers
+//!   often leave out the frames of functions that call no other.
+//! - Code that is made while a program runs has names only if its runtime writes them to `/tmp/perf-PID.map`: Node with
+//!   `--perf-basic-prof`, Python from 3.12 with `-X perf`, the BEAM with `+JPperf true`, the JVM with an agent.
+//! - A timer's interrupt waits where the kernel has interrupts disabled. Such time appears where they are enabled again.
+
+// What is sampled was written by others: their files and their names may not make this crate panic.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
+
+pub mod formats;
+mod kernel;
+mod maps;
+mod names;
+mod perf_map;
+mod profile;
+mod profiler;
+mod refused;
+mod resolve;
+mod ring;
+mod stacks;
+mod symbols;
+mod tasks;
+
+pub use kernel::KernelTime;
+pub use profile::{Frame, FunctionTime, Kind, Profile, Stack, Unlike};
+pub use profiler::{Options, Profiler};
+pub use refused::Refused;
+pub use symbols::Symbols;

@@ -1,0 +1,243 @@
+//! Profiles of real processes. Where the kernel refuses to sample, or a compiler is missing, a test says so and ends.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use profile::{Kind, Options, Profile, Profiler, Refused, Symbols};
+
+/// Two functions that share the time 70 to 30.
+const SHARES: &str = r"
+static volatile unsigned sink;
+__attribute__((noinline)) void spin(unsigned n) { for (unsigned i = 0; i < n; i++) sink += i; }
+__attribute__((noinline)) void seventy(void) { for (int i = 0; i < 7; i++) spin(20000); sink++; }
+__attribute__((noinline)) void thirty(void) { for (int i = 0; i < 3; i++) spin(20000); sink++; }
+int main(void) { for (;;) { seventy(); thirty(); } }
+";
+
+/// Starts a thread, a process, and a process that ends soon, after a line arrives. The child ends with its parent.
+const LATER: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static volatile unsigned sink;
+static double used(clockid_t id) { struct timespec t; clock_gettime(id, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+__attribute__((noinline)) void *in_thread(void *none) { for (;;) sink++; return none; }
+__attribute__((noinline)) void in_child(pid_t parent) { while (getppid() == parent) for (int i = 0; i < 1000000; i++) sink++; }
+__attribute__((noinline)) void in_brief_child(void) {
+    while (used(CLOCK_PROCESS_CPUTIME_ID) < 0.2) for (int i = 0; i < 1000000; i++) sink++;
+}
+int main(void) {
+    pthread_t thread;
+    pid_t parent = getpid();
+    getchar();
+    pthread_create(&thread, 0, in_thread, 0);
+    if (fork() == 0) { in_child(parent); return 0; }
+    pid_t brief = fork();
+    if (brief == 0) { in_brief_child(); _exit(0); }
+    waitpid(brief, 0, 0);
+    puts("done");
+    fflush(stdout);
+    pause();
+}
+"#;
+
+/// Calls itself until the stack is deeper than the kernel walks.
+const DEEP: &str = r"
+static volatile unsigned sink;
+__attribute__((noinline)) unsigned down(unsigned n) {
+    if (n == 0) for (;;) sink++;
+    return down(n - 1) + sink;
+}
+int main(void) { return down(300); }
+";
+
+/// A process that ends with the test.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(command: &mut Command) -> Option<Started> {
+    match command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
+        Ok(child) => Some(Started(child)),
+        Err(error) => {
+            println!("skipped: cannot start {:?}: {error}", command.get_program());
+            None
+        }
+    }
+}
+
+/// Compiles a program with debug information and frame pointers.
+fn compile(folder: &Path, source: &str) -> Option<PathBuf> {
+    let (file, program) = (folder.join("program.c"), folder.join("program"));
+    std::fs::write(&file, source).unwrap();
+    // With optimization, GCC makes no frames in functions that call no other, whatever its options say.
+    let flags = ["-O0", "-g", "-fno-omit-frame-pointer", "-pthread", "-o"];
+    match Command::new("cc").args(flags).arg(&program).arg(&file).status() {
+        Ok(status) => {
+            assert!(status.success());
+            Some(program)
+        }
+        Err(error) => {
+            println!("skipped: there is no C compiler: {error}");
+            None
+        }
+    }
+}
+
+/// `None` where the kernel does not let us sample.
+fn begin(process: &Started) -> Option<Profiler> {
+    match Profiler::begin(&[process.0.id()], &Options::default()) {
+        Ok(profiler) => Some(profiler),
+        Err(refused @ (Refused::Paranoid { .. } | Refused::Seccomp | Refused::Unsupported(_))) => {
+            println!("skipped: {refused}");
+            None
+        }
+        Err(refused) => panic!("{refused}"),
+    }
+}
+
+/// Half a second of a process, and more where other programs leave it little time.
+fn profile(process: &Started, symbols: &mut Symbols) -> Option<Profile> {
+    // The first profile reads the kernel's list of functions, which takes long on a busy machine.
+    begin(process)?.finish(symbols);
+    let mut all = Vec::new();
+    for _ in 0..60 {
+        let profiler = begin(process)?;
+        std::thread::sleep(Duration::from_millis(500));
+        all.push(profiler.finish(symbols));
+        if all.iter().map(|profile| profile.samples).sum::<u64>() >= 200 {
+            break;
+        }
+    }
+    let sum = Profile::merge(&all).unwrap();
+    assert_eq!(sum.samples, sum.stacks.iter().map(|stack| stack.count).sum::<u64>());
+    assert_eq!(sum.period_ns, 1_003_009);
+    Some(sum)
+}
+
+/// The share of the samples in which a function ran or had called what ran.
+fn share(profile: &Profile, name: &str) -> f64 {
+    let times = profile.self_and_inclusive();
+    let inclusive: u64 = times.iter().filter(|time| time.name == name).map(|time| time.inclusive).sum();
+    inclusive as f64 / profile.samples.max(1) as f64
+}
+
+#[test]
+fn two_functions_have_their_shares() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), SHARES) else { return };
+    let Some(process) = start(&mut Command::new(&program)) else { return };
+    let Some(profile) = profile(&process, &mut Symbols::new()) else { return };
+    let (seventy, thirty) = (share(&profile, "seventy"), share(&profile, "thirty"));
+    assert!((0.5..0.9).contains(&seventy) && (0.1..0.5).contains(&thirty), "{seventy} {thirty}: {profile:?}");
+    assert!(share(&profile, "main") > 0.8, "{profile:?}");
+    let spin = profile.frames.iter().find(|frame| frame.name == "spin").unwrap();
+    assert_eq!(
+        (spin.kind, spin.module.as_str(), spin.line),
+        (Kind::User, program.to_str().unwrap(), Some(3))
+    );
+    assert!(spin.file.as_ref().is_some_and(|file| file.ends_with("program.c")), "{spin:?}");
+    assert!(profile::formats::folded(&profile).contains("main;seventy;spin"));
+}
+
+#[test]
+fn a_program_that_was_replaced_keeps_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), SHARES) else { return };
+    let Some(process) = start(&mut Command::new(&program)) else { return };
+    std::fs::remove_file(&program).unwrap();
+    std::fs::write(&program, "another").unwrap();
+    let Some(profile) = profile(&process, &mut Symbols::new()) else { return };
+    // Without CAP_SYS_ADMIN the old file cannot be opened, and only its path is known.
+    let known = profile.frames.iter().any(|frame| frame.name == "seventy");
+    assert!(known || !rustix::process::geteuid().is_root(), "{profile:?}");
+    assert!(
+        profile.frames.iter().any(|frame| Some(frame.module.as_str()) == program.to_str()),
+        "{profile:?}"
+    );
+}
+
+#[test]
+fn threads_and_processes_that_begin_later_are_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), LATER) else { return };
+    let Some(mut process) = start(&mut Command::new(&program)) else { return };
+    let Some(profiler) = begin(&process) else { return };
+    process.0.stdin.take().unwrap().write_all(b"\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "done\n");
+    let profile = profiler.finish(&mut Symbols::new());
+    for name in ["in_thread", "in_child", "in_brief_child"] {
+        assert!(share(&profile, name) > 0.02, "{name}: {profile:?}");
+    }
+    // The brief child used 0.2 s. If samples of inherited events counted twice, there would be 400.
+    let brief = share(&profile, "in_brief_child") * profile.samples as f64;
+    assert!((60.0..300.0).contains(&brief), "{brief}: {profile:?}");
+}
+
+#[test]
+fn a_process_that_has_ended_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), SHARES) else { return };
+    let Some(mut process) = start(&mut Command::new(&program)) else { return };
+    let Some(profiler) = begin(&process) else { return };
+    std::thread::sleep(Duration::from_millis(300));
+    process.0.kill().unwrap();
+    process.0.wait().unwrap();
+    let profile = profiler.finish(&mut Symbols::new());
+    assert_eq!(profile.samples, profile.stacks.iter().map(|stack| stack.count).sum::<u64>());
+    let gone = Profiler::begin(&[process.0.id()], &Options::default());
+    assert!(matches!(gone, Err(Refused::NoProcess(_))), "{gone:?}");
+}
+
+#[test]
+fn a_deep_stack_says_that_it_is_deeper() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), DEEP) else { return };
+    let Some(process) = start(&mut Command::new(&program)) else { return };
+    let Some(profile) = profile(&process, &mut Symbols::new()) else { return };
+    assert!(share(&profile, "[deeper frames]") > 0.8 && share(&profile, "down") > 0.8, "{profile:?}");
+    assert!(profile.stacks.iter().all(|stack| stack.frames.len() <= 128 + 32), "{profile:?}");
+}
+
+#[test]
+fn more_stacks_than_there_is_room_for_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), SHARES) else { return };
+    let Some(process) = start(&mut Command::new(&program)) else { return };
+    let options = Options { stacks: 1, ..Options::default() };
+    if begin(&process).is_none() {
+        return;
+    }
+    let profiler = Profiler::begin(&[process.0.id()], &options).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let profile = profiler.finish(&mut Symbols::new());
+    assert!(profile.stacks.len() <= 2, "{profile:?}");
+    assert_eq!(profile.samples, profile.stacks.iter().map(|stack| stack.count).sum::<u64>());
+}
+
+#[test]
+fn an_interpreter_without_a_map_has_functions_of_its_own_only() {
+    let Some(process) = start(Command::new("python3").args(["-c", "while True: pass"])) else { return };
+    let mut symbols = Symbols::new();
+    let Some(profile) = profile(&process, &mut symbols) else { return };
+    assert!(profile.frames.iter().any(|frame| frame.module.contains("python")), "{profile:?}");
+    assert!(profile.frames.iter().all(|frame| frame.kind != Kind::Runtime), "{profile:?}");
+    assert!(!profile::formats::pprof(&profile).is_empty());
+}
+
+#[test]
+fn dropping_a_profiler_ends_it() {
+    let Some(process) = start(Command::new("sleep").arg("60")) else { return };
+    drop(begin(&process));
+}
