@@ -16,6 +16,7 @@ mod detail;
 mod effect;
 mod effort;
 mod estimate;
+pub mod functions;
 mod generators;
 mod leader;
 mod level;

@@ -1,0 +1,284 @@
+//! Why, in functions: which functions carry the difference in CPU time between two scenarios.
+//!
+//! Every round has a profile of each arm. What an arm needs for a unit of work is divided among *parts* in the ratio of their
+//! samples: functions by their own time, and the kernel's time by the system call in which it passed. The parts do not overlap, so
+//! their changes add up to the difference. Each has an interval, and all intervals hold together ([`stats::part_changes`]).
+//!
+//! What people look for is often no part: a function that got slower because of what it calls. So functions are also looked at
+//! with all that they call, and one of them may *carry* the difference: it has certainly grown, by most of the difference, and
+//! its own time has grown more than the whole has. Otherwise every caller up to `main` would carry it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use profile::{Frame, Kind, Profile};
+use stats::{Counted, Location, PartChange, part_changes};
+
+/// The probability that any interval misses the truth.
+const LEVEL: f64 = 0.05;
+
+/// A function that carries the difference makes up at least this share of it.
+const MOST: f64 = 2.0 / 3.0;
+
+/// By how many times the share of its time that is new exceeds that of the whole.
+const MORE_THAN_WHOLE: f64 = 1.5;
+
+/// Functions whose new shares are this close to each other are equally likely. Then the outermost one is named, and what it mostly
+/// calls is a part.
+const ALIKE: f64 = 0.1;
+
+/// Parts with fewer samples than this in all rounds together are not told apart.
+const FEWEST_SAMPLES: u64 = 5;
+
+/// A function, or a system call of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Function {
+    /// Its name; of what has no name, the module in brackets.
+    pub name: String,
+    /// Whether it is the kernel's time in this system call.
+    pub kernel: bool,
+}
+
+/// A function's time for a unit of work in both arms.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionChange {
+    /// The function.
+    pub function: Function,
+    /// What it takes in each arm and how that has changed, as shares of what the first arm takes in all.
+    pub change: PartChange,
+}
+
+/// Where the difference in CPU time between two arms is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Functions {
+    /// The parts, with the largest changes first. Their changes add up to that of the whole.
+    pub parts: Vec<FunctionChange>,
+    /// The function that carries the difference, with all that it calls. None if no function certainly does.
+    pub carrier: Option<FunctionChange>,
+}
+
+/// Divides the difference between two arms. `ratio` is the location of ln(second arm / first arm) of the CPU time for a unit of
+/// work; the profiles are those of the rounds of each arm.
+///
+/// None if an arm has fewer than two profiles with samples.
+pub fn functions(ratio: &Location, profiles: [&[&Profile]; 2]) -> Option<Functions> {
+    let by_part = changes(ratio, profiles, own)?;
+    let inclusive = changes(ratio, profiles, inclusive)?;
+    let depths = depths(profiles.into_iter().flatten().copied());
+    let carrier = carrier(ratio, inclusive, &depths);
+    let mut parts = by_part;
+    parts.sort_by(|a, b| b.change.change().abs().total_cmp(&a.change.change().abs()));
+    Some(Functions { parts, carrier })
+}
+
+/// Samples of functions in a profile.
+type Samples = BTreeMap<Function, u64>;
+
+fn changes(
+    ratio: &Location,
+    profiles: [&[&Profile]; 2],
+    of: fn(&Profile) -> Samples,
+) -> Option<Vec<FunctionChange>> {
+    let rounds =
+        profiles.map(|arm| arm.iter().map(|profile| (profile.samples, of(profile))).collect::<Vec<_>>());
+    let mut all = Samples::new();
+    for (function, samples) in rounds.iter().flatten().flat_map(|(_, samples)| samples) {
+        *all.entry(function.clone()).or_default() += samples;
+    }
+    // Rare parts are one part together, so that the sum stays whole and few intervals must hold together.
+    let (told, rare): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, samples)| *samples >= FEWEST_SAMPLES);
+    let told: Vec<Function> = told.into_iter().map(|(function, _)| function).collect();
+    let counted = |(total, samples): &(u64, Samples)| {
+        let of = |function: &Function| samples.get(function).copied().unwrap_or(0);
+        let others = rare.iter().map(|(function, _)| of(function)).sum();
+        Counted { total: *total, parts: told.iter().map(of).chain([others]).collect() }
+    };
+    let [first, second] = rounds.each_ref().map(|arm| arm.iter().map(counted).collect::<Vec<_>>());
+    let changes = part_changes(ratio, [&first, &second], LEVEL)?;
+    let others = Function { name: "[functions with few samples]".to_owned(), kernel: false };
+    let functions = told.into_iter().chain([others]);
+    Some(functions.zip(changes).map(|(function, change)| FunctionChange { function, change }).collect())
+}
+
+/// The function that carries the difference, of those that have certainly grown if the second arm takes more, and certainly
+/// shrunk if it takes less.
+fn carrier(
+    ratio: &Location,
+    inclusive: Vec<FunctionChange>,
+    depths: &BTreeMap<Function, usize>,
+) -> Option<FunctionChange> {
+    let (low, high) = ratio.interval(LEVEL);
+    if low <= 0.0 && high >= 0.0 {
+        return None;
+    }
+    let sign = ratio.estimate.signum();
+    let whole = ratio.estimate.exp() - 1.0;
+    let whole_new = whole.abs() / (1.0 + whole.max(0.0));
+    let is_certain = |c: &PartChange| if sign > 0.0 { c.low > 0.0 } else { c.high < 0.0 };
+    // The share of the larger time that the other arm does not have.
+    let new = |c: &PartChange| (c.change() / c.first.max(c.second)).abs();
+    let carries = |f: &FunctionChange| {
+        is_certain(&f.change)
+            && f.change.change() * sign >= MOST * whole.abs()
+            && new(&f.change) >= (MORE_THAN_WHOLE * whole_new).min(1.0 - ALIKE)
+    };
+    let candidates: Vec<FunctionChange> = inclusive.into_iter().filter(carries).collect();
+    let newest = candidates.iter().map(|f| new(&f.change)).fold(0.0, f64::max);
+    let alike = candidates.into_iter().filter(|f| new(&f.change) >= newest - ALIKE);
+    alike.min_by_key(|f| depths.get(&f.function).copied())
+}
+
+/// How near to the root each function is at most, in calls.
+fn depths<'p>(profiles: impl Iterator<Item = &'p Profile>) -> BTreeMap<Function, usize> {
+    let mut depths = BTreeMap::new();
+    for (profile, stack) in
+        profiles.flat_map(|profile| profile.stacks.iter().map(move |stack| (profile, stack)))
+    {
+        for (depth, frame) in profile.frames_of(stack).enumerate() {
+            let least = depths.entry(named(frame)).or_insert(depth);
+            *least = depth.min(*least);
+        }
+    }
+    depths
+}
+
+/// The samples of each part: functions by their own time, and the kernel's time by its system call.
+fn own(profile: &Profile) -> Samples {
+    let mut samples = Samples::new();
+    for stack in &profile.stacks {
+        // A function that the compiler put into another is part of that one: what is inlined differs between builds.
+        let leaf = profile.frames_of(stack).rev().find(|frame| !frame.inlined);
+        if let Some(function) = leaf.filter(|frame| frame.kind != Kind::Kernel).map(named) {
+            *samples.entry(function).or_default() += stack.count;
+        }
+    }
+    for time in profile.by_system_call() {
+        *samples.entry(Function { name: time.entry, kernel: true }).or_default() += time.samples;
+    }
+    samples
+}
+
+/// The samples of each function of user space with all that it called.
+fn inclusive(profile: &Profile) -> Samples {
+    let mut samples = Samples::new();
+    for stack in &profile.stacks {
+        let frames = profile.frames_of(stack).filter(|frame| frame.kind != Kind::Kernel);
+        let functions: BTreeSet<Function> = frames.map(named).collect();
+        for function in functions {
+            *samples.entry(function).or_default() += stack.count;
+        }
+    }
+    samples
+}
+
+/// Functions are the same in both arms if they have the same name. What has none is known by its module.
+fn named(frame: &Frame) -> Function {
+    let name = match frame.name.starts_with('[') {
+        true => format!("[{}]", frame.module.rsplit('/').next().unwrap_or_default().trim_matches(['[', ']'])),
+        false => frame.name.clone(),
+    };
+    Function { name, kernel: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use profile::Stack;
+
+    use super::*;
+
+    /// A profile of these stacks. Names that begin with `__x64_sys_` are the kernel's.
+    fn profile(stacks: &[(&[&str], u64)]) -> Profile {
+        let mut made = Profile { kernel: true, period_ns: 1_000_000, ..Profile::default() };
+        for (names, count) in stacks {
+            let frames = names.iter().map(|name| {
+                let kind = if name.starts_with("__x64") { Kind::Kernel } else { Kind::User };
+                let module = "/srv/server".to_owned();
+                made.frames.push(Frame {
+                    name: (*name).to_owned(),
+                    module,
+                    kind,
+                    inlined: false,
+                    file: None,
+                    line: None,
+                });
+                (made.frames.len() - 1) as u32
+            });
+            let frames = frames.collect();
+            made.stacks.push(Stack { frames, count: *count });
+            made.samples += count;
+        }
+        made
+    }
+
+    /// A server whose handler calls what checks a token, with this many samples in it, of some 300.
+    fn serving(check: u64, jitter: u64) -> Profile {
+        profile(&[
+            (&["main", "run", "handle", "check_token", "hash"], check),
+            (&["main", "run", "handle", "format"], 60 + jitter),
+            (&["main", "run", "read_request", "__x64_sys_recvfrom"], 90 - jitter),
+            (&["main", "run", "write_answer", "__x64_sys_sendto"], 120),
+            (&["main", "run"], 30 + jitter),
+        ])
+    }
+
+    fn rounds(check: u64) -> Vec<Profile> {
+        (0..5).map(|round| serving(check, round % 3)).collect()
+    }
+
+    /// The location of a ratio that five rounds show.
+    fn ratio(truth: f64, error: f64) -> Location {
+        Location { estimate: truth.ln(), error, df: 4.0, n: 5, bound: 0.0 }
+    }
+
+    fn found(ratio: &Location, first: &[Profile], second: &[Profile]) -> Functions {
+        let [first, second] = [first, second].map(|arm| arm.iter().collect::<Vec<_>>());
+        functions(ratio, [&first, &second]).unwrap()
+    }
+
+    #[test]
+    fn the_function_that_got_slower_is_named_and_not_its_callers() {
+        // 300 samples and 60 more: a fifth.
+        let found = found(&ratio(1.2, 0.005), &rounds(3), &rounds(63));
+        let carrier = found.carrier.clone().unwrap();
+        assert_eq!(carrier.function.name, "check_token");
+        assert!((carrier.change.change() - 0.2).abs() < 0.02, "{carrier:?}");
+        let [first, ..] = &found.parts[..] else { panic!("{found:?}") };
+        assert_eq!((first.function.name.as_str(), first.change.has_grown()), ("hash", true));
+        let sum: f64 = found.parts.iter().map(|part| part.change.change()).sum();
+        assert!((sum - 0.2).abs() < 1e-9, "{sum}");
+    }
+
+    #[test]
+    fn a_function_that_got_faster_is_named_too() {
+        let found = found(&ratio(1.0 / 1.2, 0.005), &rounds(63), &rounds(3));
+        assert_eq!(found.carrier.map(|carrier| carrier.function.name).as_deref(), Some("check_token"));
+    }
+
+    #[test]
+    fn nothing_is_named_where_the_whole_may_not_have_changed() {
+        assert_eq!(found(&ratio(1.02, 0.02), &rounds(3), &rounds(9)).carrier, None);
+        assert_eq!(found(&ratio(1.0, 0.005), &rounds(3), &rounds(3)).carrier, None);
+    }
+
+    #[test]
+    fn what_is_slower_everywhere_is_carried_by_no_function() {
+        // The same shares, and a slower machine.
+        let found = found(&ratio(1.3, 0.005), &rounds(30), &rounds(30));
+        assert_eq!(found.carrier, None);
+        let sum: f64 = found.parts.iter().map(|part| part.change.change()).sum();
+        assert!((sum - 0.3).abs() < 1e-9, "{sum}");
+    }
+
+    #[test]
+    fn the_kernels_time_is_that_of_its_system_call() {
+        let slow = |reads| {
+            let one =
+                |_| profile(&[(&["main", "read", "__x64_sys_recvfrom"], reads), (&["main", "work"], 200)]);
+            (0..4).map(one).collect::<Vec<_>>()
+        };
+        let found = found(&ratio(1.33, 0.005), &slow(100), &slow(200));
+        let [first, ..] = &found.parts[..] else { panic!("{found:?}") };
+        assert_eq!(first.function, Function { name: "recvfrom".to_owned(), kernel: true });
+        assert!(first.change.has_grown());
+        assert_eq!(found.carrier.map(|carrier| carrier.function.name).as_deref(), Some("read"));
+    }
+}
