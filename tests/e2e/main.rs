@@ -54,6 +54,7 @@ mod run_variants;
 mod slow_servers;
 mod streams;
 mod systems_check;
+mod systems_http2;
 mod systems_tls;
 mod terminal;
 mod traces;
