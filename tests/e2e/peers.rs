@@ -4,6 +4,7 @@
 
 mod clients;
 mod http2;
+mod http2_clients;
 mod servers;
 
 use std::fmt::Write;

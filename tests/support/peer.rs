@@ -140,6 +140,26 @@ impl Connection {
         self.reader.consume(taken);
     }
 
+    /// The next frame of HTTP/2: its kind, its flags, its stream and its payload. `None` at the end of the connection.
+    pub fn http2_frame(&mut self) -> Option<(u8, u8, u32, Vec<u8>)> {
+        let mut head = [0; 9];
+        self.reader.read_exact(&mut head).ok()?;
+        let [high, middle, low, kind, flags, stream @ ..] = head;
+        let mut payload = vec![0; u32::from_be_bytes([0, high, middle, low]) as usize];
+        self.reader.read_exact(&mut payload).ok()?;
+        Some((kind, flags, u32::from_be_bytes(stream), payload))
+    }
+
+    /// Whether nothing of what was received is left.
+    pub fn is_drained(&self) -> bool {
+        self.reader.buffer().is_empty()
+    }
+
+    /// Reads the preface of HTTP/2.
+    pub fn http2_preface(&mut self) {
+        self.reader.read_exact(&mut [0; 24]).expect("the preface");
+    }
+
     /// Carries everything between the connection and another server, and calls `came` when that has sent something.
     pub fn relay(self, server: &str, came: impl Fn()) {
         let here = self.reader.into_inner();

@@ -49,8 +49,11 @@ const FORGOTTEN: usize = 1024;
 /// The most answers to pings and settings that wait to be sent, and the most empty frames of a request.
 const ANSWERS: u32 = 1000;
 const EMPTY: u32 = 1000;
-/// The most streams that a peer may begin and reset before it takes an answer (CVE-2023-44487).
+/// The most streams that a peer may end before their answers, by a reset (CVE-2023-44487) or by an error for which they are reset
+/// here (CVE-2025-8671). Each answer that is sent makes up for some of them. It does not make up for all, because a request and
+/// its reset may come in two reads, and then the request is answered in between.
 const RESETS: u32 = 1000;
+const MADE_UP_FOR: u64 = 10;
 
 /// One connection.
 pub(crate) struct Conversation {
@@ -72,8 +75,10 @@ struct State {
     /// What is to be sent before answers, and how many answers to the peer's questions are in it.
     control: Vec<u8>,
     questions: u32,
-    /// Streams that the peer has reset since an answer was sent.
+    /// Streams that the peer has ended before their answers, and for which no answer has made up.
     resets: u32,
+    /// Whether a part of an answer was sent since somebody has asked.
+    moved: bool,
     /// The windows: of each new stream and of the connection, for sending, and of the connection for receiving.
     initial: u32,
     connection: SendWindow,
@@ -131,6 +136,7 @@ impl Conversation {
             control,
             questions: 0,
             resets: 0,
+            moved: false,
             initial: wire::h2::WINDOW,
             connection: SendWindow::new(wire::h2::WINDOW),
             window: ReceiveWindow::new(window.max(wire::h2::WINDOW)),
@@ -160,7 +166,9 @@ impl Conversation {
                 Ok(step) if step.event == Event::NeedMore => break,
                 Ok(step) => {
                     rest = rest.get(step.consumed..).unwrap_or_default();
-                    state.hear(step.event, (now, rules), counts, &mut wants)
+                    state
+                        .hear(step.event, (now, rules), counts, &mut wants)
+                        .and_then(|()| state.look_at_resets())
                 }
                 Err(broken) => Err(broken),
             };
@@ -185,11 +193,17 @@ impl Conversation {
             out.append(&mut state.control);
             state.questions = 0;
         }
+        let before = out.len();
         let complete = state.answer(now, out);
-        if complete > 0 {
-            state.resets = 0;
-        }
+        state.moved |= out.len() > before;
+        let made_up_for = u32::try_from(complete.saturating_mul(MADE_UP_FOR)).unwrap_or(u32::MAX);
+        state.resets = state.resets.saturating_sub(made_up_for);
         complete
+    }
+
+    /// Whether answers came further since the last call. What the peer only asks the connection, such as PING, moves nothing.
+    pub(crate) fn take_moved(&mut self) -> bool {
+        std::mem::take(&mut self.state.moved)
     }
 
     /// The bytes of the answers that wait, and those that are kept of requests.
@@ -250,6 +264,21 @@ impl State {
         self.forgotten.push_back(id);
     }
 
+    /// Resets a stream whose peer has broken a rule.
+    fn spoil(&mut self, id: u32, code: Code) {
+        self.resets += 1;
+        self.reset(id, code);
+    }
+
+    /// Checks that the peer takes answers, too.
+    fn look_at_resets(&self) -> Result<(), Broken> {
+        if self.resets > RESETS {
+            let why = "more than 1,000 streams were reset before their answers";
+            return Err(Broken::new(Code::ENHANCE_YOUR_CALM, why));
+        }
+        Ok(())
+    }
+
     fn hear(
         &mut self,
         event: Event<'_>,
@@ -273,10 +302,6 @@ impl State {
                     self.streams.remove(place);
                     self.resets += 1;
                 }
-                if self.resets > RESETS {
-                    let why = "more than 1,000 streams were reset before an answer was taken";
-                    return Err(Broken::new(Code::ENHANCE_YOUR_CALM, why));
-                }
                 Ok(())
             }
             Event::Spoiled { stream, code, .. } => {
@@ -284,7 +309,7 @@ impl State {
                     // Advice about a stream that is not open, or an update of a window that is not.
                     return self.known(stream);
                 }
-                self.reset(stream, code);
+                self.spoil(stream, code);
                 Ok(())
             }
             Event::WindowUpdate { stream: 0, by } => self.connection.change(i64::from(by)),
@@ -292,7 +317,7 @@ impl State {
                 self.known(stream)?;
                 let open = self.find(stream).and_then(|place| self.streams.get_mut(place));
                 if let Some(Err(broken)) = open.map(|open| open.send.change(i64::from(by))) {
-                    self.reset(stream, broken.code);
+                    self.spoil(stream, broken.code);
                 }
                 Ok(())
             }

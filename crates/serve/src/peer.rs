@@ -110,6 +110,15 @@ impl Peer {
         }
     }
 
+    /// Whether what was appended since the last call brings the peer further. Of a connection without answers of its own, such as
+    /// one that sends nothing but PING, this is false, so that it does not stay for ever.
+    pub(crate) fn take_moved(&mut self) -> bool {
+        match self {
+            Self::Http2(conversation) => conversation.take_moved(),
+            Self::Unknown(..) | Self::Http(_) | Self::Frames(_) => true,
+        }
+    }
+
     /// Until when the server lets the peer wait for its next answer, or for the next piece of one.
     pub(crate) fn waits_until(&self, now: Instant) -> Option<Instant> {
         match self {

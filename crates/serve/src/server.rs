@@ -331,7 +331,10 @@ impl Worker<'_> {
         }
         if !seat.out.is_empty() {
             seat.under_way = std::mem::take(&mut seat.queued);
-            (seat.sent_bytes, seat.moved) = (seat.out.len(), now);
+            seat.sent_bytes = seat.out.len();
+            if seat.peer.take_moved() {
+                seat.moved = now;
+            }
             seat.sending = io.send(conn, Payload::Owned(std::mem::take(&mut seat.out))).is_ok();
         } else if seat.peer.over(seat.heard_all) {
             match seat.lingers_until {

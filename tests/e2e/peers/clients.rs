@@ -11,10 +11,10 @@ use crate::support::peer::reset;
 use crate::support::{PATIENCE, Served, backends, narrows, peak_memory, run, until};
 
 /// What a client does with its connection. Returns what it saw in the end.
-type Treat = fn(Client) -> String;
+pub(super) type Treat = fn(Client) -> String;
 
 #[derive(Clone, Copy)]
-struct Case {
+pub(super) struct Case {
     scheme: &'static str,
     peer: &'static str,
     treat: Treat,
@@ -22,7 +22,7 @@ struct Case {
     sees: &'static str,
 }
 
-const fn http(peer: &'static str, sees: &'static str, treat: Treat) -> Case {
+pub(super) const fn http(peer: &'static str, sees: &'static str, treat: Treat) -> Case {
     Case { scheme: "http", peer, treat, sees }
 }
 
@@ -35,10 +35,10 @@ const fn tls(peer: &'static str, sees: &'static str, treat: Treat) -> Case {
 }
 
 /// A connection to the server.
-struct Client(TcpStream);
+pub(super) struct Client(pub TcpStream);
 
 impl Client {
-    fn new(address: &str) -> Self {
+    pub(super) fn new(address: &str) -> Self {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         stream.set_nodelay(true).expect("no delay");
@@ -46,13 +46,13 @@ impl Client {
     }
 
     /// Sends bytes. Ignores an error, because the server may have gone.
-    fn say(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+    pub(super) fn say(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let _ = self.0.write_all(bytes.as_ref());
         self
     }
 
     /// Sends the same again and again, with a pause, until the server has gone.
-    fn say_on(&mut self, piece: impl AsRef<[u8]>, pause_ms: u64) -> &mut Self {
+    pub(super) fn say_on(&mut self, piece: impl AsRef<[u8]>, pause_ms: u64) -> &mut Self {
         while self.0.write_all(piece.as_ref()).is_ok() {
             thread::sleep(Duration::from_millis(pause_ms));
         }
@@ -60,7 +60,7 @@ impl Client {
     }
 
     /// Ends its side.
-    fn finish(&mut self) -> &mut Self {
+    pub(super) fn finish(&mut self) -> &mut Self {
         let _ = self.0.shutdown(Shutdown::Write);
         self
     }
@@ -78,20 +78,22 @@ impl Client {
         seen.join(", ")
     }
 
-    /// Waits until the server has closed, without reading.
-    fn outlast(&mut self) -> String {
+    /// Whether the server has ended its side. Reads nothing.
+    pub(super) fn is_left(&self) -> bool {
         use std::os::fd::AsRawFd;
-        let fd = self.0.as_raw_fd();
-        let gone = until(|| {
-            let mut poll = libc::pollfd { fd, events: libc::POLLRDHUP, revents: 0 };
-            // SAFETY: one entry, which outlives the call.
-            unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
-        });
+        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
+        // SAFETY: one entry, which outlives the call.
+        unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
+    }
+
+    /// Waits until the server has closed, without reading.
+    pub(super) fn outlast(&mut self) -> String {
+        let gone = until(|| self.is_left());
         assert!(gone, "the server lets a peer that takes nothing keep its connection");
         "closed".to_owned()
     }
 
-    fn reset(self) -> String {
+    pub(super) fn reset(self) -> String {
         reset(self.0);
         "nothing".to_owned()
     }
@@ -240,7 +242,7 @@ const SLOW: &[Case] = &[
 ];
 
 /// A client that asks again and again on one connection. Returns how often it was answered; everything else is a failure.
-fn healthy(mut client: Client, over: &AtomicBool) -> u64 {
+pub(super) fn healthy(mut client: Client, over: &AtomicBool) -> u64 {
     let mut answered = 0;
     while !over.load(Ordering::Relaxed) || answered == 0 {
         client.0.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").expect("the server reads");
@@ -277,7 +279,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-fn assert_table(heading: &str, words: &[&str], cases: &[&[Case]]) {
+pub(super) fn assert_table(heading: &str, words: &[&str], cases: &[&[Case]]) {
     let mut table = Vec::new();
     for io in backends() {
         let words = [words, &["--reactor", io, "-t", "1"]].concat();

@@ -18,18 +18,21 @@ struct Case {
     treat: fn(Connection),
 }
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const CONTINUATION: u8 = 9;
-const END_HEADERS: u8 = 4;
-const PADDED: u8 = 8;
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
+pub(super) const SETTINGS: u8 = 4;
+pub(super) const PING: u8 = 6;
+pub(super) const GOAWAY: u8 = 7;
+pub(super) const CONTINUATION: u8 = 9;
+pub(super) const RESET: u8 = 3;
+pub(super) const WINDOW_UPDATE: u8 = 8;
+pub(super) const END_STREAM: u8 = 1;
+pub(super) const END_HEADERS: u8 = 4;
+pub(super) const PADDED: u8 = 8;
 /// `:status: 200`
 const OK: &[u8] = &[0x88];
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("a short frame").to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
@@ -64,9 +67,9 @@ fn say(mut connection: Connection, bytes: &[u8]) {
     connection.wait_end();
 }
 
-/// A block that inserts a field of 3,000 bytes, and then names it 16,000 times.
-fn bomb() -> Vec<u8> {
-    let mut block = vec![0x88, 0x40, 1, b'a', 0x7f, 0xb9, 0x16];
+/// A block with these first fields that inserts a field of 3,000 bytes, and then names it 16,000 times.
+pub(super) fn bomb(first: &[u8]) -> Vec<u8> {
+    let mut block = [first, &[0x40, 1, b'a', 0x7f, 0xb9, 0x16]].concat();
     block.extend([b'v'; 3000]);
     block.extend([0xbe; 12_000]);
     block
@@ -87,7 +90,7 @@ const CASES: &[Case] = &[
         say(c, &[frame(HEADERS, 0, 1, OK), parts].concat());
     }),
     case("a header block of 15,000 bytes that means 36 MB", "protocol", |c| {
-        say(c, &[frame(HEADERS, END_HEADERS, 1, &bomb()), last()].concat());
+        say(c, &[frame(HEADERS, END_HEADERS, 1, &bomb(OK)), last()].concat());
     }),
     case("PING without end, and nothing is read", "protocol", |c| flood(c, &[], &frame(PING, 0, 0, &[0; 8]))),
     case("SETTINGS without end, and nothing is read", "protocol", |c| {
@@ -109,7 +112,7 @@ const CASES: &[Case] = &[
         say(c, &frame(HEADERS, END_HEADERS | 1, 99, OK));
     }),
     case("a push", "protocol", |c| say(c, &frame(5, END_HEADERS, 1, &[0, 0, 0, 2, 0x82]))),
-    case("a window of 2^31", "protocol", |c| say(c, &frame(8, 0, 0, &[0x7f, 0xff, 0xff, 0xff]))),
+    case("a window of 2^31", "protocol", |c| say(c, &frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0xff, 0xff, 0xff]))),
     case("an answer whose head has a capital letter", "protocol", |c| {
         say(c, &[frame(HEADERS, END_HEADERS | 1, 1, b"\x88\x00\x01X\x01y"), last()].concat());
     }),
@@ -120,8 +123,22 @@ const CASES: &[Case] = &[
         c.half_close();
         c.wait_end();
     }),
-    case("a reset of the stream", "reset", |c| say(c, &[frame(3, 0, 1, &[0, 0, 0, 2]), last()].concat())),
-    case("a refusal of the stream", "busy", |c| say(c, &[frame(3, 0, 1, &[0, 0, 0, 7]), last()].concat())),
+    case("a reset of the stream", "reset", |c| say(c, &[frame(RESET, 0, 1, &[0, 0, 0, 2]), last()].concat())),
+    case("a refusal of the stream", "busy", |c| {
+        say(c, &[frame(RESET, 0, 1, &[0, 0, 0, 7]), last()].concat())
+    }),
+    Case {
+        peer: "frames of an unknown kind without end",
+        class: "request_timeout",
+        words: SOON,
+        treat: |c| flood(c, &[], &frame(0xbe, 0, 0, &[0; 100])),
+    },
+    Case {
+        peer: "updates of a window without end",
+        class: "request_timeout",
+        words: SOON,
+        treat: |c| flood(c, &[], &frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])),
+    },
     Case { peer: "no SETTINGS, ever", class: "connect_timeout", words: SOON, treat: |mut c| c.wait_end() },
     Case { peer: "SETTINGS, and no answer", class: "request_timeout", words: SOON, treat: |c| say(c, &[]) },
     Case {
@@ -171,4 +188,69 @@ fn frames_of_hostile_servers_of_http2() {
     let right = server.http.replace("http://", "");
     let rows = rows(CASES, |case| attempt(case, &right));
     assert_documented("HTTP/2 to the generator", &["the server", "class", "time", "memory"], &rows);
+}
+
+/// Answers the first request of a connection never, and so many others at once. Then no more is processed, and the connection
+/// ends, with which the stuck one fails.
+fn stick(mut connection: Connection, others: u64) {
+    connection.http2_preface();
+    connection.send(frame(SETTINGS, 0, 0, &[]));
+    let (mut answers, mut answered) = (Vec::new(), 0);
+    while answered < others {
+        let Some((kind, _, stream, _)) = connection.http2_frame() else { return };
+        if kind == HEADERS && stream > 1 {
+            answers.extend(frame(HEADERS, END_HEADERS | END_STREAM, stream, OK));
+            answered += 1;
+        }
+        if connection.is_drained() || answered == others {
+            connection.send(std::mem::take(&mut answers));
+        }
+    }
+    connection.send(last());
+    connection.half_close();
+    connection.wait_end();
+}
+
+/// Drives a server with one stuck stream. Returns how long the longer backend took, and the larger peak of memory in bytes.
+fn stuck(others: u64) -> (Duration, u64) {
+    let (mut longest, mut most) = (Duration::ZERO, 0);
+    let server = Served::start(&[]);
+    let right = server.http.replace("http://", "");
+    for io in backends() {
+        let (first, right) = (AtomicBool::new(true), right.clone());
+        let peer = Peer::new(move |connection| match first.swap(false, Ordering::Relaxed) {
+            true => stick(connection, others),
+            false => connection.relay(&right, || ()),
+        });
+        let url = peer.url("http") + "/echo";
+        // More than the others, so that the drive goes on when the connection has ended.
+        let all = others + 2000;
+        let count = all.to_string();
+        let words = ["load", &url, "--http2", "-n", &count, "-c", "1", "-t", "1", "--streams", "100"];
+        let words = [&words[..], &["--timeout", "1h", "--json", "--reactor", io]].concat();
+        let (ended, peak) = Guarded::spawn(&mut narrows(words)).end_with_peak();
+        let json = ended.json();
+        assert_adds_up(&json);
+        assert_eq!(json["errors"], serde_json::json!({ "closed_early": 1 }), "{io}: {json}");
+        assert_eq!(json["completed"], all - 1, "{io}: {json}");
+        assert!(peak < MEMORY, "{io}: {peak} bytes");
+        let took = Duration::from_secs_f64(json["elapsed_s"].as_f64().expect("a number"));
+        (longest, most) = (longest.max(took), most.max(peak));
+    }
+    (longest, most)
+}
+
+#[test]
+fn one_of_many_streams_is_never_answered() {
+    let (longest, most) = stuck(100_000);
+    let row = Row::new("one request is never answered", "`closed_early`", longest, Some(most));
+    let columns = &["the server", "class", "time", "memory"];
+    assert_documented("A stuck stream among 100,000 to the generator", columns, &[row]);
+}
+
+#[test]
+#[ignore = "a million exchanges take minutes"]
+fn one_of_a_million_streams_is_never_answered() {
+    let (longest, most) = stuck(1_000_000);
+    println!("{} s, {} MiB", longest.as_secs(), most >> 20);
 }

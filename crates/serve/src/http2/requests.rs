@@ -46,7 +46,7 @@ impl State {
                 }
                 // Malformed, or a second head.
                 Ok(()) | Err(_) => {
-                    self.reset(id, Code::PROTOCOL_ERROR);
+                    self.spoil(id, Code::PROTOCOL_ERROR);
                     Ok(())
                 }
             };
@@ -66,7 +66,7 @@ impl State {
         let request = self.heads.request(block)?.map(|head| (Request::new(&head), head.expect_continue));
         let (request, expects) = match request {
             Err(_) => {
-                self.reset(id, Code::PROTOCOL_ERROR);
+                self.spoil(id, Code::PROTOCOL_ERROR);
                 return Ok(());
             }
             Ok(_) if refused => {
@@ -131,7 +131,7 @@ impl State {
         let over = request.length.is_some_and(|length| request.received > length);
         request.route.add(data, rules.room);
         if over {
-            self.reset(id, Code::PROTOCOL_ERROR);
+            self.spoil(id, Code::PROTOCOL_ERROR);
         } else if request.received > rules.body {
             self.refuse(place, 413, now);
         } else if end_stream {
@@ -161,7 +161,7 @@ impl State {
         let Some(stream) = self.streams.get_mut(place) else { return };
         let id = stream.id;
         if stream.request.length.is_some_and(|length| length != stream.request.received) {
-            return self.reset(id, Code::PROTOCOL_ERROR);
+            return self.spoil(id, Code::PROTOCOL_ERROR);
         }
         counts.requested(1);
         wants.whole = true;

@@ -154,3 +154,32 @@ fn what_breaks_a_connection_ends_it_and_is_told() {
     let all = frames(&mut conversation, &bytes, &rules, now);
     assert_eq!(all, ["1: PROTOCOL_ERROR", "3: 200 Some(2) true false", "3: \"ok\" true"]);
 }
+
+#[test]
+fn streams_that_end_before_their_answers_have_a_limit_wherever_reads_end() {
+    let (rules, now) = (rules(Http2::USUAL), Instant::now());
+    // The client resets it; the server resets it because its window grows by 0.
+    let endings: [fn(&mut Vec<u8>, u32); 2] =
+        [|out, id| put_reset(out, id, Code::CANCEL), |out, id| put_window_update(out, id, 0)];
+    for (end, answered, goes_on) in [(endings[0], 0, false), (endings[1], 0, false), (endings[0], 1, true)] {
+        let mut bytes = greeting(&Settings::default());
+        put_window_update(&mut bytes, 0, 1 << 30);
+        for id in (1..40_000).step_by(2) {
+            // One of four is not ended early, or none.
+            bytes.extend(request(id, "/", id / 2 % 4 > 0 || answered == 0));
+            match id / 2 % 4 < answered {
+                true => bytes.extend(data(id, b"", true)),
+                false => end(&mut bytes, id),
+            }
+        }
+        let (mut conversation, mut last) = (Conversation::new(&rules), Vec::new());
+        for piece in bytes.chunks(1000) {
+            if !conversation.over() {
+                last = frames(&mut conversation, piece, &rules, now);
+            }
+        }
+        assert_eq!(conversation.over(), !goes_on, "{last:?}");
+        let told = last.last().is_some_and(|frame| frame.starts_with("away") && frame.ends_with("YOUR_CALM"));
+        assert_eq!(told, !goes_on, "{last:?}");
+    }
+}
