@@ -32,6 +32,16 @@ fn drive_long(url: &str, words: &[&str]) {
     assert_eq!((code, &json["completed"]), (0, &6.into()), "{url} {words:?}: {json}");
 }
 
+/// Drives a server that is allowed little, or much.
+fn drive_allowing(at: &dyn Fn(&str) -> String) {
+    for table in ["0", "100", "64K"] {
+        drive(&at("ok"), &["--hpack-table", table, "--expect", "body=ok"]);
+    }
+    for window in ["20000", "64K"] {
+        drive_long(&at("big"), &["--window", window, "--expect", "length=10000000"]);
+    }
+}
+
 /// A folder with a small file and one of 10 MB.
 fn files() -> TempDir {
     let dir = TempDir::new().expect("a folder");

@@ -68,6 +68,21 @@ fn bodies_go_both_ways_through_small_windows_and_large_ones() {
 }
 
 #[test]
+fn a_server_keeps_to_the_window_and_the_table_that_it_is_told() {
+    let server = Served::start(&[]);
+    for io in backends() {
+        for words in
+            [["--window", "1"], ["--window", "1000"], ["--hpack-table", "0"], ["--hpack-table", "64K"]]
+        {
+            let common = ["-c", "2", "--streams", "3", "-n", "12", "--reactor", io];
+            let path = if words[1] == "1" { "/bytes/300" } else { "/bytes/100000" };
+            let length = format!("length={}", &path[7..]);
+            drive(&(server.http.clone() + path), &[&common[..], &words, &["--expect", &length]].concat());
+        }
+    }
+}
+
+#[test]
 fn what_a_server_refuses_fails_alone_and_what_it_does_not_process_begins_anew() {
     let common = ["-c", "1", "--streams", "10", "-n", "1000", "--allow-errors"];
     let errors = |serve: &[&str], io: &str| {
@@ -215,6 +230,11 @@ fn what_http2_does_not_have_is_an_error() {
         (&["--http2", "--pipeline", "2"], "--pipeline"),
         (&["--http2", "--streams", "2", "--close"], "--streams cannot be used with --close"),
         (&["--http2", "-H", "Connection: close"], "leave the header out"),
+        (&["--window", "64K"], "--http2"),
+        (&["--hpack-table", "0"], "--http2"),
+        (&["--http2", "--window", "0"], "a window is from 1 to 2147483647 bytes"),
+        (&["--http2", "--window", "2G"], "a window is from 1 to 2147483647 bytes"),
+        (&["--http2", "--hpack-table", "65K"], "a table is from 0 to 64K bytes"),
     ] {
         load(&[&[url], words].concat()).code(2).says(&[why]);
     }

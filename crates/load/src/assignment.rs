@@ -12,7 +12,7 @@ use wire::frames::Prefix;
 use wire::proxy;
 
 use crate::stream::Form;
-use crate::target::{Body, Expect, FrameStream, Http, Target, Traffic};
+use crate::target::{Allowance, Body, Expect, FrameStream, Http, Target, Traffic};
 use crate::{Among, ArrivalSchedule, Arrivals, Ending, Gaps, Goal, Job, Stop};
 
 /// A job as plain values. It has no rendezvous, and no reports.
@@ -66,6 +66,7 @@ struct HttpValue {
     headers: Vec<(String, String)>,
     body: BodyValue,
     http2: bool,
+    allowance: Allowance,
     keep_alive: bool,
     expect_continue: bool,
     ids: bool,
@@ -238,6 +239,11 @@ impl Assignment {
         {
             return Err(format!("thread {first} is not one of {threads}"));
         }
+        if let TrafficValue::Http(http) = &self.traffic
+            && !http.allowance.is_possible()
+        {
+            return Err(format!("{:?} is not possible in HTTP/2", http.allowance));
+        }
         let nothing = match self.stop {
             Stop::After(length) => length.is_zero(),
             Stop::Count(count) => count == 0,
@@ -252,7 +258,7 @@ impl Assignment {
 impl HttpValue {
     fn of(http: &Http) -> Result<Self, &'static str> {
         let Http { method, host, path, headers, body, keep_alive, expect_continue, ids, .. } = http;
-        let Http { expect, list, tls, decode, stream, goal, max_answer, http2, .. } = http;
+        let Http { expect, list, tls, decode, stream, goal, max_answer, http2, allowance, .. } = http;
         if list.is_some() {
             return Err("files of requests cannot be sent to --gen yet: leave --requests out");
         }
@@ -282,6 +288,7 @@ impl HttpValue {
             headers: headers.clone(),
             body,
             http2: *http2,
+            allowance: *allowance,
             keep_alive: *keep_alive,
             expect_continue: *expect_continue,
             ids: *ids,
@@ -312,6 +319,7 @@ impl HttpValue {
                 BodyValue::Pattern(size) => Body::Pattern(size),
             },
             http2: self.http2,
+            allowance: self.allowance,
             keep_alive: self.keep_alive,
             expect_continue: self.expect_continue,
             ids: self.ids,

@@ -11,7 +11,7 @@ use crate::http::answer::Judge;
 use crate::list::List;
 use crate::protocol::{Next, Outcomes, Protocol, Standing};
 use crate::tally::Decoded;
-use crate::target::Http;
+use crate::target::{Allowance, Http};
 use session::{Session, State};
 use source::{Listed, Same, Source};
 use upload::Body;
@@ -25,9 +25,8 @@ mod upload;
 const BATCH: usize = 16 * 1024;
 /// Payloads larger than this do not stay.
 const SPARE: usize = 512 * 1024;
-/// What a peer may send before it hears that more is welcome, on a stream and on the connection. As large as that of h2load, so
-/// that it never waits for us.
-const WINDOW: u32 = (1 << 30) - 1;
+/// What a peer may send on a connection before it hears that more is welcome. The window of a stream is the user's.
+const WINDOW: u32 = Allowance::WINDOW;
 /// The most interim answers that are accepted before an answer, and the most empty frames within one.
 const INTERIM: u32 = 100;
 const EMPTY: u32 = 1000;
@@ -41,6 +40,7 @@ pub(crate) struct Requests<S> {
     /// The body that all requests have, if they are not a list's.
     body: Body,
     keep_alive: bool,
+    allowance: Allowance,
     judge: Judge,
     /// Whether answers must repeat an id.
     ids: bool,
@@ -55,6 +55,7 @@ impl Requests<Same> {
             source: Same::new(target, first_id)?,
             body: Body::new(&target.body),
             keep_alive: target.keep_alive,
+            allowance: target.allowance,
             judge: Judge::new(target),
             ids: target.ids,
             spare: Vec::new(),
@@ -69,6 +70,7 @@ impl Requests<Listed> {
             source: Listed::new(target, list, thread),
             body: Body::default(),
             keep_alive: target.keep_alive,
+            allowance: target.allowance,
             judge: Judge::new(target),
             ids: false,
             spare: Vec::new(),
@@ -92,7 +94,7 @@ impl<S: Source> Protocol for Requests<S> {
     }
 
     fn open(&mut self, _lane: usize, _ends: Option<Ends>) -> Self::Session {
-        Session::new(if self.ids { source::ID } else { "" }, self.keep_alive)
+        Session::new(if self.ids { source::ID } else { "" }, self.keep_alive, self.allowance)
     }
 
     #[inline]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use answers::{Check, Statuses, Subject};
 use reactor::Address;
+use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
 use crate::fault::{Fault, Seen};
@@ -57,6 +58,8 @@ pub struct Http {
     pub body: Body,
     /// Whether to speak HTTP/2: without TLS by prior knowledge, with TLS by its name in ALPN.
     pub http2: bool,
+    /// What is allowed to a peer of HTTP/2.
+    pub allowance: Allowance,
     /// Whether connections are kept. If false, each request has its own connection and says `Connection: close`.
     pub keep_alive: bool,
     /// Whether to wait for `100 Continue` before the body, for at most a second.
@@ -79,6 +82,37 @@ pub struct Http {
     pub max_answer: u64,
 }
 
+/// What the generator allows a peer of HTTP/2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allowance {
+    /// The window of each stream: the bytes that the peer may send on it before it is allowed more.
+    pub window: u32,
+    /// The size of the table of HPACK that the peer may use for the heads of its answers, in bytes.
+    pub table: u32,
+}
+
+impl Allowance {
+    /// The largest window of HTTP/2.
+    pub const LARGEST_WINDOW: u32 = wire::h2::LARGEST_WINDOW;
+    /// The largest table. Each connection may keep so much.
+    pub const LARGEST_TABLE: u32 = 64 * 1024;
+    /// As large as that of h2load, so that no peer waits for the generator.
+    pub const WINDOW: u32 = (1 << 30) - 1;
+    /// The size of RFC 7541.
+    pub const TABLE: u32 = wire::h2::TABLE as u32;
+
+    /// Whether both values are possible.
+    pub(crate) fn is_possible(self) -> bool {
+        (1..=Self::LARGEST_WINDOW).contains(&self.window) && self.table <= Self::LARGEST_TABLE
+    }
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self { window: Self::WINDOW, table: Self::TABLE }
+    }
+}
+
 impl Http {
     /// The usual limit of an answer's body: 1 GB.
     pub const MAX_ANSWER: u64 = 1_000_000_000;
@@ -94,6 +128,7 @@ impl Http {
             headers: Vec::new(),
             body: Body::None,
             http2: false,
+            allowance: Allowance::default(),
             keep_alive: true,
             expect_continue: false,
             ids: false,

@@ -337,6 +337,8 @@ impl CommandArgs {
         };
         let mut held: Vec<(&str, Value)> =
             knobs.iter().filter_map(|knob| Some((*knob, value(knob)?))).collect();
+        let of_allowance = given.iter().filter(|(_, knob, _)| ["window", "hpack_table"].contains(knob));
+        held.extend(of_allowance.map(|(_, knob, value)| (*knob, value.clone())));
         if let Some(rate) = rate.filter(|_| workload != Workload::Frames) {
             held.push(("rate", Value::Integer((rate.round() as i64).max(1))));
             held.extend(value("gaps").map(|gaps| ("gaps", gaps)));

@@ -435,6 +435,7 @@ impl Args {
             body: body.into(),
             keep_alive: !self.traffic.close,
             http2: self.traffic.http2,
+            allowance: self.traffic.allowance(),
             tls: self.tls.dialing(url, self.traffic.http2)?.map(Arc::new),
             expect_continue: self.traffic.expect_continue,
             expect: self.traffic.checks.expect(),

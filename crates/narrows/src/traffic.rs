@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, bail};
 use lab::ask::{Bytes, Payload};
+use load::target::Allowance;
 use serde::{Deserialize, Serialize};
 use systems::Value;
 use wire::frames::Prefix;
@@ -42,6 +43,12 @@ pub struct TrafficArgs {
     /// Concurrent requests per connection of HTTP/2: its streams [default: 1]
     #[arg(long, value_name = "N", value_parser = positive, requires = "http2")]
     pub streams: Option<usize>,
+    /// What the server may send on a stream of HTTP/2 before it is allowed more [default: 1G less a byte]
+    #[arg(long, value_name = "SIZE", value_parser = window, requires = "http2")]
+    pub window: Option<u64>,
+    /// The table of HPACK that the server may use, up to 64K; 0: none [default: 4K]
+    #[arg(long, value_name = "SIZE", value_parser = hpack_table, requires = "http2")]
+    pub hpack_table: Option<u64>,
     /// The method [default: GET, or POST with a body]
     #[arg(short = 'X', long, value_name = "METHOD")]
     pub request: Option<String>,
@@ -98,6 +105,15 @@ impl TrafficArgs {
         if self.http2 { self.streams.unwrap_or(1) } else { self.pipeline }
     }
 
+    /// What the server of HTTP/2 is allowed.
+    pub fn allowance(&self) -> Allowance {
+        let (usual, in_range) = (Allowance::default(), |size: u64| u32::try_from(size).ok());
+        Allowance {
+            window: self.window.and_then(in_range).unwrap_or(usual.window),
+            table: self.hpack_table.and_then(in_range).unwrap_or(usual.table),
+        }
+    }
+
     /// The body to send.
     ///
     /// # Errors
@@ -145,6 +161,8 @@ impl TrafficArgs {
             ("--pipeline", "pipeline", (self.pipeline > 1).then(|| integer(self.pipeline as u64))),
             ("--http2", "http", self.http2.then(|| word("2"))),
             ("--streams", "streams", self.streams.map(|count| integer(count as u64))),
+            ("--window", "window", self.window.map(integer)),
+            ("--hpack-table", "hpack_table", self.hpack_table.map(integer)),
             ("--rate", "rate", self.rate.map(|(rate, _)| integer(rate.round() as u64))),
             ("--gaps", "gaps", poisson.then(|| word("poisson"))),
             ("--frame-size", "frame_size", self.frame_size.map(integer)),
@@ -243,6 +261,21 @@ pub fn positive(text: &str) -> Result<usize, String> {
         .ok()
         .filter(|number| (1..=1_000_000).contains(number))
         .ok_or_else(|| "it must be a number from 1 to 1000000".to_owned())
+}
+
+fn window(text: &str) -> Result<u64, String> {
+    let most = u64::from(Allowance::LARGEST_WINDOW);
+    common::size(text)
+        .ok()
+        .filter(|size| (1..=most).contains(size))
+        .ok_or_else(|| format!("a window is from 1 to {most} bytes: write 65535, 64K or 1M"))
+}
+
+fn hpack_table(text: &str) -> Result<u64, String> {
+    common::size(text)
+        .ok()
+        .filter(|size| *size <= u64::from(Allowance::LARGEST_TABLE))
+        .ok_or_else(|| "a table is from 0 to 64K bytes: write 0, 4096 or 64K".to_owned())
 }
 
 fn header(text: &str) -> Result<(String, String), String> {

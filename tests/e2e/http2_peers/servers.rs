@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::json;
 
 use super::clients::client;
-use super::{drive, drive_long, files, port, start};
+use super::{drive, drive_allowing, drive_long, files, port, start};
 use crate::load_tls::Issued;
 use crate::support::{has, installed, load_json, nginx, plain, run};
 
@@ -22,6 +22,7 @@ fn nghttpd_answers_the_generator() {
     assert_eq!(json["multiplexed"]["reached"], 3, "{json}");
     drive_long(&at("big"), &["--expect", "length=10000000"]);
     drive_long(&at("echo"), &["--body-size", "10000000", "--expect", "length=10000000"]);
+    drive_allowing(&at);
 }
 
 #[test]
@@ -44,6 +45,7 @@ fn nginx_answers_the_generator_and_renews_connections() {
     assert_eq!((code, &json["completed"], &json["errors"]), (0, &3500.into(), &json!({})), "{json}");
     assert!(json["multiplexed"]["renewed"].as_u64().is_some_and(|renewed| renewed >= 3), "{json}");
     drive_long(&at("big"), &["--expect", "length=10000000"]);
+    drive_allowing(&at);
     drive(&at("ok"), &["--compressed", "--expect", "body=ok"]);
     drive(&format!("https://localhost:{secured}/ok"), &["--cacert", &ca, "--expect", "body=ok"]);
 }

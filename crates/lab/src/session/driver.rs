@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use load::target::{Body, Expect, FrameStream, Http, Traffic};
+use load::target::{Allowance, Body, Expect, FrameStream, Http, Traffic};
 use load::{ArrivalSchedule, Arrivals, Ending, Gaps, Job, Rendezvous, Script, Stop, Tally, Target};
 use measurement::Measurement;
 use reactor::Address;
 use systems::contact::Access;
 use systems::relay::Relay;
 use systems::trace;
-use systems::work::Upload;
+use systems::work::{Requests, Upload};
 use systems::{Listening, Work, machine};
 use wire::frames::Prefix;
 
@@ -282,7 +282,16 @@ pub(super) fn in_common(orders: &Orders, keep_alive: bool) -> Http {
 /// A GET to the server.
 fn to(orders: &Orders, path: &str) -> Http {
     let tls = orders.access.tls.clone().map(Arc::new);
-    Http { tls, http2: orders.access.http2, ..Http::get(orders.access.host(), path) }
+    let (http2, allowance) = (orders.access.http2, allowance(&orders.work));
+    Http { tls, http2, allowance, ..Http::get(orders.access.host(), path) }
+}
+
+/// What a server of HTTP/2 is allowed.
+fn allowance(work: &Work) -> Allowance {
+    let usual = Allowance::default();
+    let Work::Requests(Requests { window, hpack_table, .. }) = work else { return usual };
+    let or = |value: &Option<u64>, usual| value.and_then(|value| u32::try_from(value).ok()).unwrap_or(usual);
+    Allowance { window: or(window, usual.window), table: or(hpack_table, usual.table) }
 }
 
 fn upload(orders: &Orders, work: &Upload, size: u64) -> Http {

@@ -87,12 +87,12 @@ impl<S: Source> Requests<S> {
         let fits =
             status >= 200 && !matches!(status, 204 | 304) && announced.is_none_or(|other| other == length);
         let judge = self.source.judge(&mut self.judge, stream.request);
-        if !fits || !judge.accepts_length(status, length) || !state.window.has_room(length as u32) {
+        let has_room = length <= u64::from(state.stream_window) && state.window.has_room(length as u32);
+        if !fits || !judge.accepts_length(status, length) || !has_room {
             return false;
         }
         let payload = if stream.sending.length > 0 { stream.sending.length } else { length };
         let number = u64::from(stream.number);
-        // Nobody checks the window of a stream that has ended. It was larger than any frame.
         if let Some(by) = state.window.receive(length as u32).ok().and_then(|()| state.window.due()) {
             put_window_update(&mut state.control, 0, by);
         }
@@ -196,7 +196,7 @@ impl<S: Source> Requests<S> {
         let seen = ResponseHead { status, keep_alive: true, body, watched, bytes };
         let received = ReceivedAnswer::begin(&seen, stream.sending.id.as_ref());
         state.bulk |= received.bulk;
-        let mut answer = Answer::new(received, bodiless, head.length);
+        let mut answer = Answer::new(received, bodiless, head.length, state.stream_window);
         let judge = self.source.judge(&mut self.judge, stream.request);
         let admitted = judge.admit(&seen, &mut answer.kept);
         if judge.may_stream(head.length, end_stream) {

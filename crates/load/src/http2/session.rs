@@ -14,6 +14,7 @@ use crate::http::answer::ReceivedAnswer;
 use crate::http::inspect::Kept;
 use crate::protocol::Standing;
 use crate::stream::Stream as Events;
+use crate::target::Allowance;
 
 /// How many streams are remembered that we have ended: what the peer has sent before it heard of it may still arrive.
 const FORGOTTEN: usize = 1024;
@@ -54,9 +55,10 @@ pub(crate) struct State<R> {
     pub control: Vec<u8>,
     pub answers: u32,
     pub table: Table,
-    /// The windows: of each new stream and of the connection, for sending, and of the connection for receiving.
+    /// The windows: of each new stream and of the connection, for sending; of each stream and of the connection, for receiving.
     pub initial: u32,
     pub connection: SendWindow,
+    pub stream_window: u32,
     pub window: ReceiveWindow,
     /// How many streams have bodies to send, and whose turn it is.
     pub uploads: usize,
@@ -101,8 +103,13 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(received: ReceivedAnswer, bodiless: bool, length: Option<u64>) -> Box<Self> {
-        let window = ReceiveWindow::new(WINDOW);
+    pub(super) fn new(
+        received: ReceivedAnswer,
+        bodiless: bool,
+        length: Option<u64>,
+        window: u32,
+    ) -> Box<Self> {
+        let window = ReceiveWindow::new(window);
         Box::new(Self { received, kept: None, events: None, bodiless, length, came: 0, window, empty: 0 })
     }
 }
@@ -126,13 +133,17 @@ impl<R> Stream<R> {
 
 impl<R: Copy> Session<R> {
     /// A connection that was just made. Heads are read for the field `watch`.
-    pub(super) fn new(watch: &'static str, keep_alive: bool) -> Self {
+    pub(super) fn new(watch: &'static str, keep_alive: bool, allowance: Allowance) -> Self {
+        let Allowance { window, table } = allowance;
         let mut control = PREFACE.to_vec();
-        let settings = Settings { push: Some(false), window: Some(WINDOW), ..Settings::default() };
+        // The usual size of the table need not be said.
+        let table_said = Some(table).filter(|table| *table != Allowance::TABLE);
+        let settings =
+            Settings { table: table_said, push: Some(false), window: Some(window), ..Settings::default() };
         put_settings(&mut control, &settings);
         put_window_update(&mut control, 0, WINDOW - wire::h2::WINDOW);
         let state = State {
-            heads: ResponseHeads::watching(watch),
+            heads: ResponseHeads::with_table(watch, table as usize),
             streams: VecDeque::new(),
             unsent: 0,
             begun: 0,
@@ -145,6 +156,7 @@ impl<R: Copy> Session<R> {
             table: Table::Empty,
             initial: wire::h2::WINDOW,
             connection: SendWindow::new(wire::h2::WINDOW),
+            stream_window: window,
             window: ReceiveWindow::new(WINDOW),
             uploads: 0,
             turn: 0,

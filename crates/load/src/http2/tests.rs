@@ -364,3 +364,40 @@ fn ids_are_written_and_checked_and_a_small_table_is_not_used() {
     put_status(&mut out, 200);
     assert_eq!(out, [0x88]);
 }
+
+#[test]
+fn a_peer_is_told_its_window_and_its_table_and_held_to_them() {
+    let allowance = Allowance { window: 10, table: 0 };
+    let target = Http { expect: Expect::default(), allowance, ..target() };
+    let mut http = Requests::new(&target, 0).expect("a request that can be written");
+    let mut session = http.open(0, None);
+    let Next::Send(payload) = http.next(&mut session, false) else { panic!("nothing is sent") };
+    let (mut reader, settings) = (Reader::default(), &payload.bytes()[wire::h2::PREFACE.len()..]);
+    let told = Settings { table: Some(0), push: Some(false), window: Some(10), ..Settings::default() };
+    assert_eq!(reader.push(settings).expect("a frame").event, Event::Settings(told));
+    let start = |stream| head(stream, &[(":status", "200")], false);
+    let window = |answer: Vec<u8>| {
+        let mut peer = Peer::new(&target).begin(3);
+        peer.hear(&[start(1), data(1, b"x", true)].concat()).expect("a short answer");
+        let heard = peer.hear(&answer).map_err(|fault| fault.to_string());
+        peer.pump();
+        (heard, peer.frames())
+    };
+    // Half of the window opens it again.
+    let (heard, frames) =
+        window([start(3), data(3, &[b'x'; 10], false), data(3, &[b'x'; 10], true)].concat());
+    assert_eq!(heard, Ok(()));
+    assert!(frames.iter().any(|frame| frame == "WindowUpdate { stream: 3, by: 10 }"), "{frames:?}");
+    for pieces in [[11, 0], [10, 0]] {
+        let [first, second] = pieces.map(|length| vec![b'x'; length]);
+        let (heard, _) = window([start(3), data(3, &first, false), data(3, &second, true)].concat());
+        assert_eq!(heard.is_err(), first.len() > 10, "{heard:?}");
+    }
+    // The same, where an answer is judged in one step.
+    let (heard, _) = window([start(3), data(3, &[b'x'; 11], true)].concat());
+    assert!(heard.as_ref().is_err_and(|why| why.contains("more DATA")), "{heard:?}");
+    // What is inserted is not kept.
+    let block = [&[0x88, 0x40, 1, b'a', 1, b'b'][..], &[0xbe]].concat();
+    let (heard, _) = window(put(|out| put_headers(out, 3, &block, true)));
+    assert!(heard.as_ref().is_err_and(|why| why.contains("in no table")), "{heard:?}");
+}

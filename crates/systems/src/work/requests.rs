@@ -27,6 +27,12 @@ pub struct Requests {
     /// With HTTP/2, the number of streams that are open on a connection. `None` with HTTP/1.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<u64>,
+    /// With HTTP/2, the bytes that a server may send on a stream before it is allowed more. `None` for the usual window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// With HTTP/2, the size of the table of HPACK that a server may use. `None` for the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hpack_table: Option<u64>,
     /// The arrivals of an open loop. `None` for a closed loop.
     pub rate: Option<Rate>,
     /// Whether gaps are exponential where a trial searches the rate itself.
@@ -47,6 +53,8 @@ impl Requests {
             keep_alive: knobs.flag("keep_alive")?,
             pipeline: knobs.number("pipeline")?,
             streams: http::streams(knobs)?,
+            window: http::window(knobs)?,
+            hpack_table: http::table(knobs)?,
             rate: Rate::read(knobs)?,
             poisson: Rate::poisson(knobs)?,
             tls: Tls::read(knobs)?,
@@ -92,6 +100,7 @@ pub(super) static ABOUT: About = About {
             ("pipeline", Behaviour, number(1..=1024, &[1, 4, 16], "requests in flight per connection")),
         ];
         knobs.extend([http::version(WORKLOAD), http::of_streams(WORKLOAD)]);
+        knobs.extend(http::of_allowance(WORKLOAD));
         knobs.extend(rate_knobs(WORKLOAD));
         knobs.extend(tls::knobs(WORKLOAD));
         knobs

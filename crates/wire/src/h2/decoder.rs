@@ -21,17 +21,31 @@ pub struct Facts {
 #[derive(Debug)]
 pub struct Decoder {
     table: Table,
+    /// The largest size that the table may get.
+    most: usize,
     name: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl Default for Decoder {
     fn default() -> Self {
-        Self { table: Table::new(TABLE), name: Vec::new(), value: Vec::new() }
+        Self::new(TABLE)
     }
 }
 
 impl Decoder {
+    /// A decoder whose peer has heard of this size of the table before its first block.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        // A peer that uses more than the usual size, or less, says so in a block.
+        Self { table: Table::new(TABLE.min(most)), most, name: Vec::new(), value: Vec::new() }
+    }
+
+    /// The largest size that the table may get.
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
     /// How often the table has changed.
     pub(super) fn generation(&self) -> u64 {
         self.table.generation
@@ -48,7 +62,7 @@ impl Decoder {
     /// # Errors
     /// The block breaks the rules of HPACK, and so the connection.
     pub fn decode(&mut self, block: &[u8], mut field: impl FnMut(&[u8], &[u8])) -> Result<Facts, Broken> {
-        let Self { table, name: name_memory, value: value_memory } = self;
+        let Self { table, most: largest, name: name_memory, value: value_memory } = self;
         let (mut facts, mut list) = (Facts::default(), 0_usize);
         let mut hand_out = |name: &[u8], value: &[u8], facts: &mut Facts| {
             list = list.saturating_add(name.len()).saturating_add(value.len()).saturating_add(OVERHEAD);
@@ -69,7 +83,7 @@ impl Decoder {
                     return Err(Broken::compression("a table's size changes within a header block"));
                 }
                 let most = take_integer(&mut rest, 5)?;
-                if most > TABLE {
+                if most > *largest {
                     return Err(Broken::compression("a table becomes larger than it may be"));
                 }
                 table.resize(most);

@@ -61,7 +61,13 @@ impl ResponseHeads {
     /// A reader that also hands out the value of this field, if it has a name.
     #[must_use]
     pub fn watching(watch: &'static str) -> Self {
-        let (decoder, text) = (Decoder::default(), Vec::new());
+        Self::with_table(watch, TABLE)
+    }
+
+    /// The same for a peer that has heard of this size of the table before its first block.
+    #[must_use]
+    pub fn with_table(watch: &'static str, most: usize) -> Self {
+        let (decoder, text) = (Decoder::new(most), Vec::new());
         Self { decoder, watch, parsed: Parsed::default(), text, memo: Memo::default() }
     }
 
@@ -127,7 +133,8 @@ impl ResponseHeads {
     /// Makes the insertions that are due, no more of them than the table can hold.
     fn catch_up(&mut self) -> Result<(), Broken> {
         let pending = std::mem::take(&mut self.memo.pending);
-        let enough = TABLE.checked_div(self.memo.facts.inserted).unwrap_or_default().saturating_add(1);
+        let enough =
+            self.decoder.most().checked_div(self.memo.facts.inserted).unwrap_or_default().saturating_add(1);
         for _ in 0..enough.min(pending as usize) {
             self.decoder.decode(&self.memo.block, |_, _| {})?;
         }
