@@ -120,7 +120,8 @@ macro_rules! rows {
             handshakes: Handshakes [sum, Both],
                 saved as handshakes: Option<Handshakes>, printed as handshakes: Handshakes;
             "Connections of HTTP/2: what they carried at once. None if there were none."
-            multiplexed: Option<Multiplexed> [sum, Both], printed as multiplexed: Option<Multiplexed>;
+            multiplexed: Option<Multiplexed> [sum, Both],
+                saved as multiplexed: Option<Multiplexed>, printed as multiplexed: Option<Multiplexed>;
             "CPU time of the generator's threads in the window."
             cpu: Duration [sum, Both];
             "Time in which the generator's threads could run and waited for a core, in the window. Zero if the kernel does not say."

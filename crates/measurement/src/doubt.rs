@@ -51,6 +51,8 @@ pub enum Doubt {
     NoContinue,
     /// The server refused sessions that were offered, or gave none, where connections were to be resumed.
     NotResumed,
+    /// The peer allowed fewer requests at once on a connection than were asked for.
+    FewerStreams,
     /// Streams came in one read each, or in fewer reads than from the base: the system or a proxy held them back.
     Buffered,
     /// The window was too short for the operations in it.
@@ -138,6 +140,7 @@ pub fn doubts(m: &Measurement, kind: &TrialKind) -> Vec<Evidence> {
         schedule::errors_on_schedule(m),
         no_continue(m),
         resuming::not_resumed(m, kind),
+        fewer_streams(m),
         buffered::buffered(m),
         too_short(m, kind),
         steady.then(|| shape::unsteady(&m.tenths)).flatten(),
@@ -194,7 +197,7 @@ fn failing_us(m: &Measurement, kind: &TrialKind) -> Option<f64> {
         return Some(m.mean_error_us);
     }
     let closed = kind.closed_loop && kind.short_exchanges && m.concurrency > 0;
-    let all_us = m.concurrency as f64 * m.elapsed_s * 1e6;
+    let all_us = m.under_way() as f64 * m.elapsed_s * 1e6;
     let left_us = all_us - m.latency().mean * m.successes as f64;
     (closed && error_share(m) > MANY_ERRORS).then(|| left_us.max(0.0) / errors(m) as f64)
 }
@@ -211,6 +214,12 @@ fn no_continue(m: &Measurement) -> Option<Evidence> {
         of: m.attempts,
         waited_s: load::Tally::CONTINUE.as_secs_f64(),
     })
+}
+
+/// A connection carried fewer requests at once than were asked for, because the peer allows no more.
+fn fewer_streams(m: &Measurement) -> Option<Evidence> {
+    let found = m.multiplexed?;
+    found.allowed.map(|allowed| Evidence::FewerStreams { asked: found.asked, allowed })
 }
 
 /// The evidence if operations were under way in the window and none ended.

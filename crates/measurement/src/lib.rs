@@ -15,6 +15,7 @@ mod handshakes;
 mod kernel;
 mod latency;
 mod max_rate;
+mod multiplexed;
 mod server;
 mod together;
 mod usage;
@@ -29,6 +30,7 @@ pub use handshakes::Handshakes;
 pub use kernel::{Calls, KernelCounts, TracedCounts};
 pub use latency::Latency;
 pub use max_rate::MaxRate;
+pub use multiplexed::Multiplexed;
 pub use server::ServerCounts;
 pub use together::{BULKS, Generated, Path, Together};
 pub use usage::{COMPILING, GeneratorUse, SystemUse};
@@ -135,6 +137,13 @@ impl Measurement {
     /// The operations that the window had time for: those that ended in it, and the parts of those at its edges.
     pub fn done(&self) -> f64 {
         (self.successes as f64 + self.edges.unwrap_or(0.0)).max(0.0)
+    }
+
+    /// How many operations a closed loop keeps under way: as many as were asked for, or as the peer allows on its connections.
+    pub fn under_way(&self) -> u64 {
+        let allowed = self.multiplexed.and_then(|found| found.allowed);
+        let most = allowed.map(|allowed| self.connections.saturating_mul(allowed));
+        self.concurrency.min(most.unwrap_or(u64::MAX))
     }
 
     /// The arrivals of an open loop that were due in the window.

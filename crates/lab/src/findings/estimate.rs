@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use measurement::doubt::{Doubt, Evidence, TrialKind, doubts, explained};
-use measurement::{Handshakes, Latency, Measurement, RANKED_ERRORS, ServerCounts};
+use measurement::{Handshakes, Latency, Measurement, Multiplexed, RANKED_ERRORS, ServerCounts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Design, Percentile, Sample, Spread, median, median_ratio};
@@ -127,6 +127,9 @@ pub struct Estimate {
     /// The handshakes of TLS in the windows of all trials. None if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handshakes: Option<Opened>,
+    /// What connections of HTTP/2 carried at once in the windows of all trials. None if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multiplexed: Option<Multiplexed>,
     /// Whether the system's manifest says that its work differs from that of the others.
     pub unequal: bool,
     /// The doubts about at least half of the trials, each with the evidence of the first such trial.
@@ -222,6 +225,8 @@ impl Opened {
 
 type ByRound<'a> = BTreeMap<u32, &'a Measurement>;
 
+type LatencyOf = fn(&Measurement) -> &Latency;
+
 /// One estimate for each scenario of the plan, in its order; and their figures as rows that can be compared.
 pub(super) fn estimates(
     planned: &View<'_>,
@@ -278,9 +283,8 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
     let pooled = figure.percentile().map(|p| pooled(trials, &figure_of, p));
     let errors = errors(all());
     let (successes, wrong) = (all().map(|m| m.successes).sum::<u64>(), errors.values().sum::<u64>());
-    let together = |latency: fn(&Measurement) -> &Latency| Latency::together(all().map(latency));
-    let response = together(Measurement::latency);
-    let (service, waits) = (together(|m| &m.service_us), together(|m| &m.pool_wait_us));
+    let kinds: [LatencyOf; 3] = [Measurement::latency, |m| &m.service_us, |m| &m.pool_wait_us];
+    let [response, service, waits] = kinds.map(|latency| Latency::together(all().map(latency)));
     let (attempts, arrivals) = (all().map(|m| m.attempts).sum(), all().map(Measurement::due).sum::<u64>());
     let open = all().any(|m| is_open_loop(scenario, m));
     let share_of_arrivals = |count: u64| (open && arrivals > 0).then(|| count as f64 / arrivals as f64);
@@ -330,6 +334,7 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
         pool_cap: scenario.work().pool_cap(),
         counts_agree: (!servers.is_empty()).then(|| servers.iter().all(|s| s.agree())),
         handshakes: Opened::of(all()),
+        multiplexed: Multiplexed::together(all().filter_map(|m| m.multiplexed.as_ref())),
         unequal: all().any(|m| !m.system.unequal.is_empty()),
         doubts: shared_doubts(figure, scenario, trials),
         detail: Detail::of(all(), &response),

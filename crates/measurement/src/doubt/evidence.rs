@@ -87,6 +87,13 @@ pub enum Evidence {
         /// The operations of each of its connections, as a share of the mean.
         share: f64,
     },
+    /// The peer allowed fewer requests at once on a connection.
+    FewerStreams {
+        /// How many were asked for.
+        asked: u64,
+        /// How many it allowed.
+        allowed: u64,
+    },
     /// Every stream came in one read.
     OneRead {
         /// The events of all streams.
@@ -294,6 +301,7 @@ impl Evidence {
             Self::FailuresEvery { .. } => Doubt::ErrorsOnSchedule,
             Self::NoContinue { .. } => Doubt::NoContinue,
             Self::SessionsRefused { .. } | Self::NoSessions { .. } => Doubt::NotResumed,
+            Self::FewerStreams { .. } => Doubt::FewerStreams,
             Self::OneRead { .. } | Self::Bundled { .. } => Doubt::Buffered,
             Self::NothingEnded { .. } | Self::FewEnded { .. } | Self::FewLatencies { .. } => Doubt::TooShort,
             Self::Scatter { .. } | Self::Halves { .. } => Doubt::UnsteadyWindow,

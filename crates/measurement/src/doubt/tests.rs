@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::{Generated, GeneratorUse, Latency, MaxRate, Path, ServerCounts, SystemUse, Together};
+use crate::{
+    Generated, GeneratorUse, Latency, MaxRate, Multiplexed, Path, ServerCounts, SystemUse, Together,
+};
 use systems::Figure;
 
 const KIND: TrialKind = TrialKind {
@@ -55,7 +57,7 @@ fn a_sound_trial_raises_no_doubt() {
 /// A change to a sound trial, and the only doubt that it raises.
 type Case = (Doubt, fn(&mut Measurement));
 
-const CASES: [Case; 31] = [
+const CASES: [Case; 32] = [
     (Doubt::GeneratorBound, |m| m.generator.busiest_core = 0.95),
     (Doubt::PathBound, |m| (m.bytes_sent, m.together) = (910_000_000, way(1_000.0, Some(1e8), None))),
     (Doubt::PathBound, |m| m.together = way(7_100.0, None, None)),
@@ -97,6 +99,12 @@ const CASES: [Case; 31] = [
     (Doubt::ErrorsOnSchedule, |m| m.error_ordinals = BTreeMap::from([(7, 40), (100, 20), (200, 18)])),
     // One upload among many.
     (Doubt::NoContinue, |m| m.no_continue = 1),
+    // Callers that have no place do not wait for answers.
+    (Doubt::FewerStreams, |m| {
+        (m.connections, m.concurrency) = (100, 1_000);
+        m.multiplexed =
+            Some(Multiplexed { asked: 10, reached: 1, allowed: Some(1), ..Multiplexed::default() });
+    }),
     (Doubt::TooShort, |m| m.elapsed_s = 0.05),
     (Doubt::TooShort, |m| m.successes = 19),
     (Doubt::UnsteadyWindow, |m| m.tenths = [vec![10_000; 5], vec![12_500; 5]].concat()),

@@ -25,13 +25,14 @@ pub(super) fn hidden_queueing(m: &Measurement, kind: &TrialKind) -> Option<Evide
         return None;
     }
     let ended = m.ended();
-    let cycle_us = m.concurrency as f64 * m.elapsed_s * 1e6 / ended as f64;
+    let under_way = m.under_way();
+    let cycle_us = under_way as f64 * m.elapsed_s * 1e6 / ended as f64;
     let shown_us = m.latency().mean;
     // Operations that cross the edges of the window make this inexact by one cycle.
     let long_enough = m.elapsed_s * 1e6 > 3.0 * cycle_us;
     let per_s = ended as f64 / m.elapsed_s;
     (long_enough && cycle_us > QUEUEING * shown_us).then_some(Evidence::Queueing {
-        under_way: m.concurrency,
+        under_way,
         per_s,
         cycle_us,
         shown_us,

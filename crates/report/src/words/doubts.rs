@@ -36,6 +36,7 @@ pub(crate) fn evidence(seen: &Evidence) -> String {
         Evidence::NoContinue { count, of, waited_s } => no_continue(count, of, waited_s),
         Evidence::SessionsRefused { refused, of } => sessions_refused(refused, of),
         Evidence::NoSessions { without, of } => no_sessions(without, of),
+        Evidence::FewerStreams { asked, allowed } => fewer_streams(asked, allowed),
         Evidence::OneRead { streams, first_us, whole_us, .. } => one_read(streams, first_us, whole_us),
         Evidence::Bundled { per_read, base_per_read, first_us, base_first_us } => {
             bundled([per_read, base_per_read], [first_us, base_first_us])
@@ -105,6 +106,10 @@ fn sessions_refused(refused: u64, of: u64) -> String {
 
 fn no_sessions(without: u64, of: u64) -> String {
     format!("{} of the connections had no session to offer, so they made full handshakes", share(without, of))
+}
+
+fn fewer_streams(asked: u64, allowed: u64) -> String {
+    format!("{} were asked for on each connection, and the server allows {allowed}", several(asked, "stream"))
 }
 
 /// The bytes of an exchange matter if they make the way so many times longer.
@@ -215,6 +220,22 @@ fn failures_every(requests: u64, count: u64, of: u64) -> String {
     format!("{which} failures on open connections came with request {requests}, {next}, … of one")
 }
 
+/// The option, or the field of a file, that changes what these doubts are about.
+fn option(doubt: Doubt, asked: Asked) -> &'static str {
+    match doubt {
+        Doubt::TooShort => asked.either(
+            "a longer window (-d), or less work per operation",
+            "a longer window (measure_s), or less work per operation",
+        ),
+        Doubt::FewerStreams => asked.either(
+            "fewer --streams and more connections (-c), or a higher limit of the server (SETTINGS_MAX_CONCURRENT_STREAMS)",
+            "fewer streams and more connections (the knobs streams and connections), or a higher limit of the server \
+             (SETTINGS_MAX_CONCURRENT_STREAMS)",
+        ),
+        _ => asked.either("a longer --warmup", "a longer warm-up (warmup_s)"),
+    }
+}
+
 /// What to do about it.
 pub(super) fn remedy(doubt: Doubt, asked: Asked) -> &'static str {
     match doubt {
@@ -252,14 +273,10 @@ pub(super) fn remedy(doubt: Doubt, asked: Asked) -> &'static str {
         Doubt::Buffered => {
             "send each event by itself (flush it), and let proxies pass on what they have (nginx: proxy_buffering off)"
         }
-        Doubt::TooShort => asked.either(
-            "a longer window (-d), or less work per operation",
-            "a longer window (measure_s), or less work per operation",
-        ),
+        Doubt::TooShort | Doubt::FewerStreams | Doubt::WarmUpUnfinished => option(doubt, asked),
         Doubt::UnsteadyWindow => {
             "a longer window, more rounds; stop other work on the machine (`narrows doctor`)"
         }
-        Doubt::WarmUpUnfinished => asked.either("a longer --warmup", "a longer warm-up (warmup_s)"),
         Doubt::Bimodal => {
             "read the percentiles on both sides of the gap; look for a cache, a timer or a queue behind the slower peak"
         }
