@@ -59,5 +59,6 @@ mod systems_tls;
 mod terminal;
 mod traces;
 mod tries;
+mod tries_http2;
 mod tries_requests;
 mod tries_tls;

@@ -32,7 +32,9 @@ pub fn save(name: &str, arms: &Arms, plan: &Plan, tls: &TlsArgs) -> anyhow::Resu
     let mut files: Vec<(PathBuf, Table)> = Vec::new();
     for system in &arms.systems {
         let system_name = format!("{name}-{}", system.name);
-        files.push((system_file(&system_name), manifest(&system_name, system, tls)));
+        let all = plan.experiments.iter().flat_map(|planned| &planned.scenarios);
+        let http2 = all.filter(|scenario| scenario.system == system.name).any(|s| s.work().http2());
+        files.push((system_file(&system_name), manifest(&system_name, system, tls, http2)));
     }
     let mut experiments = Vec::new();
     for planned in &plan.experiments {
@@ -105,7 +107,7 @@ fn value(value: &Value) -> Toml {
     }
 }
 
-fn manifest(name: &str, system: &Manifest, tls: &TlsArgs) -> Table {
+fn manifest(name: &str, system: &Manifest, tls: &TlsArgs, http2: bool) -> Table {
     let mut table = Table::new();
     let workloads = system.workloads.iter().map(|workload| text(workload.name())).collect();
     table.insert("name".to_owned(), text(name));
@@ -113,6 +115,10 @@ fn manifest(name: &str, system: &Manifest, tls: &TlsArgs) -> Table {
     table.insert("workloads".to_owned(), Toml::Array(workloads));
     table.insert("language".to_owned(), text(&system.language));
     table.insert("about".to_owned(), text(&system.about));
+    if http2 {
+        // Whoever tried it in HTTP/2 knows that it speaks it.
+        table.insert("http2".to_owned(), Toml::Boolean(true));
+    }
     if system.tls.is_some() {
         let of_tls = tls.saved(system.attached().is_some());
         table.insert("tls".to_owned(), Toml::Table(of_tls));
