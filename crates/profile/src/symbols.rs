@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const STRIKES: u32 = 2;
 /// How many files are kept open. Then all are closed, and those that are needed again are read again.
 const MOST_FILES: usize = 4096;
+/// How long the function `_init` may be, in bytes. It is 27 bytes long on x86-64.
+const LONGEST_INIT: usize = 32;
 /// How many inlined functions one address may have.
 const MOST_INLINED: usize = 32;
 
@@ -175,6 +177,8 @@ fn look_up(symbolizer: &Symbolizer, job: &Job) -> Found {
 
 fn functions(symbol: &Symbolized<'_>) -> Vec<Function> {
     let Some(symbol) = symbol.as_sym() else { return Vec::new() };
+    // The jumps to functions of other libraries have no symbols. They follow this one, which is short and says no size.
+    let name = if symbol.name == "_init" && symbol.offset >= LONGEST_INIT { "[plt]" } else { &symbol.name };
     let one = |name: &str, inlined: bool, code: Option<&CodeInfo<'_>>| Function {
         name: function(name),
         inlined,
@@ -183,7 +187,7 @@ fn functions(symbol: &Symbolized<'_>) -> Vec<Function> {
     };
     let inlined = symbol.inlined.iter().take(MOST_INLINED);
     let inlined = inlined.map(|inner| one(&inner.name, true, inner.code_info.as_ref()));
-    std::iter::once(one(&symbol.name, false, symbol.code_info.as_deref())).chain(inlined).collect()
+    std::iter::once(one(name, false, symbol.code_info.as_deref())).chain(inlined).collect()
 }
 
 #[cfg(test)]
