@@ -41,6 +41,12 @@ impl Image {
         (!regions.is_empty()).then_some(Self { process, regions })
     }
 
+    /// The files in memory, each with the offset of something in it that may be executed.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (PathBuf, u64)> {
+        let files = self.regions.iter().filter(|region| region.is_file());
+        files.filter_map(|region| Some((region.file(self.process)?, region.offset)))
+    }
+
     /// The region with this address.
     pub(crate) fn region(&self, address: u64) -> Option<&Region> {
         let next = self.regions.partition_point(|region| region.start <= address);

@@ -24,7 +24,7 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Frame {
     /// The function's name, demangled, without control characters, of at most 256 characters. A word in brackets stands for what
-    /// has no name: `[unknown]`, `[ended]` in a process that ended before it could be looked at, `[deeper frames]` for the
+    /// has no name: `[unknown]`, `[plt]` for the jumps to functions of other libraries, `[ended]` in a process that ended before it could be looked at, `[deeper frames]` for the
     /// callers that a stack had no room for, `[more stacks]` for samples that the profile had no room for.
     pub name: String,
     /// The path of the executable or library, `[kernel]`, `[vdso]`, or another word in brackets for memory without a file. Empty

@@ -96,7 +96,7 @@ pub(crate) fn resolve(stacks: &Stacks, mut images: Images, symbols: &mut Symbols
         ..Profile::default()
     };
     for one in &located {
-        if one.stack.user.len() == 1 {
+        if one.user.as_ref().map_or(one.stack.user.len(), Vec::len) == 1 {
             profile.shallow = profile.shallow.saturating_add(one.count);
         }
         table.add(frames(one, &names, depth), one.count);

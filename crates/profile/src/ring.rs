@@ -59,10 +59,16 @@ impl Rings {
         let mut builder = builder(options, kernel);
         let (mut known, mut cpus) = (BTreeSet::new(), BTreeSet::new());
         for _ in 0..LISTINGS {
-            let listed = processes.iter().flat_map(|process| {
-                tasks::threads(*process).into_iter().map(move |thread| (*process, thread))
-            });
-            let new: Vec<(u32, u32)> = listed.filter(|(_, thread)| known.insert(*thread)).collect();
+            let mut new = Vec::new();
+            for process in processes.iter().copied() {
+                let threads = tasks::threads(process).map_err(|error| Refused::Other { process, error })?;
+                new.extend(
+                    threads
+                        .into_iter()
+                        .filter(|thread| known.insert(*thread))
+                        .map(|thread| (process, thread)),
+                );
+            }
             if new.is_empty() {
                 break;
             }

@@ -15,6 +15,7 @@ use blazesym::Pid;
 use blazesym::symbolize::source::{Elf, Kernel, Process, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
 
+use crate::maps::Image;
 use crate::names::{clean, function};
 
 /// How long one profile waits for names.
@@ -24,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const STRIKES: u32 = 2;
 /// How many files are kept open. Then all are closed, and those that are needed again are read again.
 const MOST_FILES: usize = 4096;
+/// How long the function `_init` may be, in bytes. It is 27 bytes long on x86-64.
+const LONGEST_INIT: usize = 32;
 /// How many inlined functions one address may have.
 const MOST_INLINED: usize = 32;
 
@@ -71,6 +74,18 @@ impl Symbols {
     /// Nothing is known yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Reads what a profile of these processes will need, so that its first [`Profiler::finish`](crate::Profiler::finish) is as quick as
+    /// later ones. Call it before the time that is measured: it takes some 0.1 s for the kernel's list, and as long again or longer for
+    /// a large program. It waits until all is read, and for ten seconds at most.
+    pub fn prepare(&mut self, processes: &[u32]) {
+        // No function is at the last address, but the list is read to find that out.
+        let mut wanted = HashMap::from([(Place::Kernel, vec![u64::MAX])]);
+        for image in processes.iter().filter_map(|process| Image::of(*process)) {
+            wanted.extend(image.files().map(|(path, offset)| (Place::File(path), vec![offset])));
+        }
+        self.find(wanted);
     }
 
     /// Looks up addresses. A place that is not in the answer was not reached in time.
@@ -175,6 +190,8 @@ fn look_up(symbolizer: &Symbolizer, job: &Job) -> Found {
 
 fn functions(symbol: &Symbolized<'_>) -> Vec<Function> {
     let Some(symbol) = symbol.as_sym() else { return Vec::new() };
+    // The jumps to functions of other libraries have no symbols. They follow this one, which is short and says no size.
+    let name = if symbol.name == "_init" && symbol.offset >= LONGEST_INIT { "[plt]" } else { &symbol.name };
     let one = |name: &str, inlined: bool, code: Option<&CodeInfo<'_>>| Function {
         name: function(name),
         inlined,
@@ -183,7 +200,7 @@ fn functions(symbol: &Symbolized<'_>) -> Vec<Function> {
     };
     let inlined = symbol.inlined.iter().take(MOST_INLINED);
     let inlined = inlined.map(|inner| one(&inner.name, true, inner.code_info.as_ref()));
-    std::iter::once(one(&symbol.name, false, symbol.code_info.as_deref())).chain(inlined).collect()
+    std::iter::once(one(name, false, symbol.code_info.as_deref())).chain(inlined).collect()
 }
 
 #[cfg(test)]
@@ -203,6 +220,13 @@ mod tests {
         let found = symbols.find(wanted);
         assert_eq!(found.len(), 3);
         assert!(found.values().all(HashMap::is_empty), "{found:?}");
+    }
+
+    #[test]
+    fn symbols_may_go_to_another_thread() {
+        fn may<T: Send>() {}
+        may::<Symbols>();
+        may::<crate::Profiler>();
     }
 
     #[test]

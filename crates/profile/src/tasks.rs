@@ -2,14 +2,23 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 
 /// More CPUs than Linux has. A list in a file may claim any number.
 const MOST_CPUS: usize = 16_384;
 
 /// The threads of a process by their numbers. None if it is gone.
-pub(crate) fn threads(process: u32) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
-    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+///
+/// # Errors
+/// The list cannot be read, for example because this process has too many files open.
+pub(crate) fn threads(process: u32) -> io::Result<Vec<u32>> {
+    match fs::read_dir(format!("/proc/{process}/task")) {
+        Ok(entries) => {
+            Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// The CPUs on which at least one of these threads may run. All that are online if that cannot be read.
@@ -65,9 +74,9 @@ mod tests {
 
     #[test]
     fn this_process_has_threads_and_cpus() {
-        let threads = threads(std::process::id());
+        let threads = threads(std::process::id()).unwrap();
         assert!(threads.contains(&std::process::id()));
         assert!(!cpus(&threads).is_empty());
-        assert!(super::threads(u32::MAX).is_empty());
+        assert!(super::threads(u32::MAX).unwrap().is_empty());
     }
 }

@@ -107,8 +107,8 @@ fn begin(process: &Started) -> Option<Profiler> {
 
 /// Half a second of a process, and more where other programs leave it little time.
 fn profile(process: &Started, symbols: &mut Symbols) -> Option<Profile> {
-    // The first profile reads the kernel's list of functions, which takes long on a busy machine.
-    begin(process)?.finish(symbols);
+    // It may take long on a busy machine.
+    symbols.prepare(&[process.0.id()]);
     let mut all = Vec::new();
     for _ in 0..60 {
         let profiler = begin(process)?;
