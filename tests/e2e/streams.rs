@@ -1,10 +1,13 @@
 //! `narrows load` and `narrows try` of endpoints that stream: a server whose pieces have known times, and proxies in front of it.
 
-use serde_json::{Map, Value};
+use std::net::TcpStream;
+use std::process::Command;
+
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use crate::support::home::Home;
-use crate::support::{NARROWS, Served, backends, has, load, load_json, nginx};
+use crate::support::{Guarded, NARROWS, Served, backends, has, load, load_json, nginx, plain, until};
 
 /// A chat of OpenAI's interface whose times the model names.
 fn chat(model: &str) -> String {
@@ -217,6 +220,53 @@ fn a_try_of_two_servers_in_an_empty_folder_compares_their_streams() {
     ended.says(&["the answers are streams of 10 events: --figure first-event"]);
     let wrong = home.run(["try"].into_iter().chain(arms).chain(["--figure", "goodput"])).code(2);
     wrong.says(&["--figure goodput needs its limits"]);
+}
+
+/// Sends an event and an error, or two events, and then nothing more.
+const STAYS_OPEN: &str = r#"
+import sys, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        kind = "event: error\n" if self.path == "/broken" else ""
+        self.wfile.write(f"data: 1\n\n{kind}data: 2\n\n".encode())
+        time.sleep(3)
+
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"#;
+
+#[test]
+fn a_stream_that_the_window_cuts_has_failed_if_something_was_wrong_already() {
+    if !has("python3") {
+        return;
+    }
+    let (home, port) = (Home::new(), systems::free_port().expect("a free port"));
+    home.write("stays_open.py", STAYS_OPEN);
+    let mut command = Command::new("python3");
+    plain(command.arg(home.path("stays_open.py")).arg(port.to_string()));
+    let mut server = Guarded::spawn(&mut command);
+    let open = || TcpStream::connect(("127.0.0.1", port)).is_ok();
+    assert!(until(|| open() || !server.running()), "it listens");
+    for (path, errors, in_flight) in [("broken", json!({"wrong_content": 2}), 0), ("whole", json!({}), 2)] {
+        let url = format!("http://127.0.0.1:{port}/{path}");
+        let (_, json) = load_json(&[&url, "-c", "2", "-d", "300ms", "--warmup", "0s"]);
+        assert_eq!((&json["errors"], &json["in_flight"]), (&errors, &in_flight.into()), "{path}: {json}");
+    }
+}
+
+#[test]
+fn streams_are_driven_from_another_machine() {
+    let served = Served::start(&[]);
+    let url = format!("{}/events/20?gap=10ms", served.http);
+    let (code, json) = load_json(&[&url, "-c", "4", "-d", "500ms", "--gen", "local"]);
+    assert_eq!((code, &json["errors"]), (0, &json!({})), "{json}");
+    assert!(json["cut_streams"].as_u64().is_some_and(|cut| cut > 0), "{json}");
 }
 
 #[test]

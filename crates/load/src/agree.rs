@@ -50,13 +50,17 @@ impl Tally {
             let fits = if open { right <= self.total.successes } else { right == self.successes };
             fits && times.len() <= if open { arrivals } else { right }
         };
+        let begun = |times: &Option<Times>| times.as_ref().is_none_or(|times| times.len() <= arrivals);
         let within =
             |times: &Option<Times>| times.as_ref().is_none_or(|times| counts_at_most(times, &self.service));
         let opened = self.handshakes.times.as_ref().map_or(0, Times::len);
         let rules = [
             ("service", counts(&self.service)),
             ("response", counts(&self.response) && answered(&self.response) == answered(&self.service)),
-            ("first_byte", within(&self.first_byte)),
+            // Streams that fail or are cut have them too.
+            ("first_byte", begun(&self.first_byte)),
+            ("first_event", begun(&self.first_event)),
+            ("longest_gap", begun(&self.longest_gap)),
             ("pool_wait", within(&self.pool_wait)),
             ("behind", if open { self.behind.len() <= arrivals } else { self.behind.is_empty() }),
             ("late", self.late <= answered(&self.behind)),
@@ -123,7 +127,9 @@ mod tests {
             ("total", |t| t.total.errors.clear()),
             ("service", |t| t.service.record(5)),
             ("response", |t| t.response = Times::default()),
-            ("first_byte", |t| (0..3).for_each(|_| t.first_byte.get_or_insert_default().record(1))),
+            ("first_byte", |t| (0..5).for_each(|_| t.first_byte.get_or_insert_default().record(1))),
+            ("first_event", |t| (0..5).for_each(|_| t.first_event.get_or_insert_default().record(1))),
+            ("longest_gap", |t| (0..5).for_each(|_| t.longest_gap.get_or_insert_default().record(1))),
             ("behind", |t| t.behind.record(1)),
             ("late", |t| t.late = 1),
             ("dropped", |t| t.dropped = 1),
@@ -131,6 +137,9 @@ mod tests {
             ("decoded", |t| t.decoded.compressed = 1),
         ];
         assert_eq!(honest().agrees(false), Ok(()));
+        let mut streams = honest();
+        (0..4).for_each(|_| streams.first_byte.get_or_insert_default().record(1));
+        assert_eq!(streams.agrees(false), Ok(()), "one failed, and one was cut");
         assert_eq!(Tally::default().agrees(false), Ok(()));
         assert_eq!(Tally::default().agrees(true), Ok(()));
         for (name, spoil) in table {

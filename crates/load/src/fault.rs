@@ -174,6 +174,8 @@ pub enum Seen {
     AmidEvent,
     /// An answer that is no stream, where one was expected.
     NoStream,
+    /// The answer must be a stream, and is compressed, so its pieces cannot be told apart.
+    Compressed,
 }
 
 /// A frame of HTTP/2 that carries a code.
@@ -239,7 +241,12 @@ impl Seen {
         matches!(self, Self::Bytes(..) | Self::Body { .. } | Self::Check { .. } | Self::Coding(_))
             || matches!(
                 self,
-                Self::ErrorEvent(..) | Self::AfterDone | Self::NotDone | Self::AmidEvent | Self::NoStream
+                Self::ErrorEvent(..)
+                    | Self::AfterDone
+                    | Self::NotDone
+                    | Self::AmidEvent
+                    | Self::NoStream
+                    | Self::Compressed
             )
     }
 }
@@ -318,6 +325,10 @@ impl fmt::Display for Fault {
             Seen::AfterDone => f.write_str("an event after [DONE], which ends the stream"),
             Seen::NotDone => f.write_str("the stream ended without [DONE]"),
             Seen::AmidEvent => f.write_str("the stream ended in the middle of an event"),
+            Seen::Compressed => f.write_str(
+                "the answer is compressed, and events are read only in plain text: leave --compressed and Accept-Encoding out, \
+                 or turn compression off in the server",
+            ),
             Seen::NoStream => f.write_str("the answer is no stream: its content-type names none"),
         }
     }

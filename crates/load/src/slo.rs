@@ -206,7 +206,12 @@ impl TryFrom<String> for Slo {
 }
 
 fn objective(text: &str) -> Result<Objective, String> {
-    let wrong = || format!("{text:?} is not an objective: write p99<20ms or errors<0.1%");
+    let wrong = || {
+        format!(
+            "{text:?} is not an objective: write p99<20ms or errors<0.1% of all answers, or limits of single ones: first-byte, \
+             first-event, gap.p99, longest-gap or whole, as in first-event<200ms"
+        )
+    };
     let (quantity, limit) = text.split_once('<').ok_or_else(wrong)?;
     if quantity == "errors" {
         let percent: f64 =

@@ -45,7 +45,7 @@ impl Form {
     }
 }
 
-fn is_compressed(head: Head<'_>) -> bool {
+pub(crate) fn is_compressed(head: Head<'_>) -> bool {
     head.values("content-encoding").any(|coding| !coding.eq_ignore_ascii_case(b"identity"))
 }
 
@@ -60,8 +60,8 @@ pub(crate) struct Brought {
     pub output: bool,
     /// The tokens of the answer, where its stream says how many they were.
     pub tokens: Option<u32>,
-    /// Something in the stream is wrong.
-    pub is_broken: bool,
+    /// What is wrong in the stream, so far.
+    pub fault: Option<Fault>,
 }
 
 /// What streams must be besides well-formed: checks of their events, with their places among the checks of the target.
@@ -282,8 +282,7 @@ impl Stream {
 
     /// Remembers what is wrong first.
     fn fail(&mut self, class: ErrorClass, seen: Seen) {
-        self.fault.get_or_insert(Fault::new(class, seen));
-        self.brought.is_broken = true;
+        self.brought.fault = Some(*self.fault.get_or_insert(Fault::new(class, seen)));
     }
 
     #[cold]
@@ -333,8 +332,8 @@ pub fn judge_whole(
     checks: &[Check],
 ) -> Result<Option<u64>, Fault> {
     let rules = Rules::of(checks, 0);
-    let Some(form) = form.or_else(|| Form::of(head)) else {
-        return if rules.are_any() { Err(no_stream()) } else { Ok(None) };
+    let Some(form) = form.filter(|_| !is_compressed(head)).or_else(|| Form::of(head)) else {
+        return if rules.are_any() { Err(no_stream(is_compressed(head))) } else { Ok(None) };
     };
     let mut stream = Stream::new(form, body.len() as u64, Arc::new(rules));
     stream.push(body)?;
@@ -342,9 +341,9 @@ pub fn judge_whole(
     Ok(Some(stream.pieces))
 }
 
-/// An answer is no stream, and must be one.
-pub(crate) fn no_stream() -> Fault {
-    Fault::new(ErrorClass::WrongContent, Seen::NoStream)
+/// An answer must be a stream, and is none, or one whose pieces cannot be told apart.
+pub(crate) fn no_stream(is_compressed: bool) -> Fault {
+    Fault::new(ErrorClass::WrongContent, if is_compressed { Seen::Compressed } else { Seen::NoStream })
 }
 
 #[cfg(test)]

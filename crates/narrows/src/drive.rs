@@ -26,8 +26,8 @@ impl Window {
     pub fn record(&self, moment: load::Moment<'_>) {
         let [opened, closed] = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match moment {
-            load::Moment::Opened => _ = opened.get_or_insert_with(Disturbance::so_far),
-            load::Moment::Closed => *closed = Some(Disturbance::so_far()),
+            load::Moment::Opened => _ = opened.get_or_insert_with(|| Disturbance::so_far(None)),
+            load::Moment::Closed => *closed = Some(Disturbance::so_far(None)),
             load::Moment::Passed { .. } => {}
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! Makes a folder under `/sys/fs/cgroup` for a limit, and removes it when the system has ended.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -103,10 +104,12 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// For how long limits of CPU time have stopped the groups in which this program is, in seconds, since they were made. What it
-/// starts is in them too. A group that wants several cores is stopped on each of them, and all of that counts.
-pub(crate) fn held_s() -> f64 {
-    let Some(Hierarchy { groups, .. }) = Hierarchy::of("cpu") else { return 0.0 };
+/// For how long limits of CPU time have stopped the groups in which this program and another process are, in seconds, since they
+/// were made. A group that wants several cores is stopped on each of them, and all of that counts.
+pub(crate) fn held_s(other: Option<u32>) -> f64 {
+    let own = Hierarchy::of("cpu");
+    let others = other.and_then(|pid| Hierarchy::of_process(&pid.to_string(), "cpu"));
+    let groups: BTreeSet<PathBuf> = own.into_iter().chain(others).flat_map(|found| found.groups).collect();
     let stats = groups.iter().filter_map(|group| fs::read_to_string(group.join("cpu.stat")).ok());
     stats.map(|stat| stopped_s(&stat)).sum()
 }
@@ -124,8 +127,13 @@ fn stopped_s(stat: &str) -> f64 {
 
 impl Hierarchy {
     fn of(controller: &str) -> Option<Self> {
+        Self::of_process("self", controller)
+    }
+
+    /// The groups of a process, by its number or `self`.
+    fn of_process(process: &str, controller: &str) -> Option<Self> {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        Self::parse(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"), controller)
+        Self::parse(&read("/proc/self/mountinfo"), &read(&format!("/proc/{process}/cgroup")), controller)
     }
 
     /// Finds it from `/proc/self/mountinfo` and `/proc/self/cgroup`.

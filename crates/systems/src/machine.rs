@@ -117,15 +117,14 @@ pub struct Disturbance {
     pub stolen_s: f64,
     /// See [`throttles`].
     pub throttles: u64,
-    /// For how long limits of CPU time have stopped the control groups of this program and of what it started, in seconds over
-    /// all cores.
+    /// For how long limits of CPU time have stopped the control groups of this program and of a system, in seconds over all cores.
     pub held_s: f64,
 }
 
 impl Disturbance {
-    /// The disturbance since the machine started.
-    pub fn so_far() -> Self {
-        Self { stolen_s: stolen_s(), throttles: throttles(), held_s: cgroup::held_s() }
+    /// The disturbance since the machine started, of this program and of the process of a system.
+    pub fn so_far(system: Option<u32>) -> Self {
+        Self { stolen_s: stolen_s(), throttles: throttles(), held_s: cgroup::held_s(system) }
     }
 
     /// The disturbance since an `earlier` reading.

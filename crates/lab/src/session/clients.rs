@@ -43,7 +43,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Measurement, TrialError> {
         other => return Err(unexpected(&running, "ready", &other)),
     }
     let (ready, rest) = (running.age(), running.memory());
-    let mut window = Window::new(running.sampler(), place.launch.cores);
+    let mut window = Window::new(&running, place.launch.cores);
     running.write_line(&json!({"go": true}).to_string())?;
     wait(place, &running, Instant::now() + seconds(timing.warmup_s))?;
     window.mark();

@@ -126,7 +126,7 @@ impl Drive<'_> {
         let Self { place, running, driver } = self;
         let users_cores = place.manifest.attached().map(|_| machine::cores_of(running.pid()));
         let cores = users_cores.as_deref().unwrap_or(place.launch.cores);
-        let window = Mutex::new(Window::new(running.sampler(), cores));
+        let window = Mutex::new(Window::new(running, cores));
         // The generator's thread calls this exactly when the window opens and closes.
         let watch = |moment: Moment<'_>| {
             let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);

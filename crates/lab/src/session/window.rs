@@ -4,11 +4,14 @@
 use measurement::{Measurement, SystemUse};
 use serde::{Deserialize, Serialize};
 use systems::machine::{self, CoreTicks, Disturbance};
+use systems::process::Running;
 use systems::sample::{Sampler, Use};
 
 /// Takes the readings of one trial's window.
 pub(super) struct Window {
     sampler: Option<Sampler>,
+    /// The system's first process.
+    pid: u32,
     /// What the system used. Set when the window closes.
     used: Use,
     disturbed: Disturbance,
@@ -34,10 +37,11 @@ pub(super) struct Readings {
 }
 
 impl Window {
-    /// A window for the system that this sampler follows, on these cores.
-    pub(super) fn new(sampler: Sampler, cores: &[usize]) -> Self {
+    /// A window for a system that runs on these cores.
+    pub(super) fn new(running: &Running, cores: &[usize]) -> Self {
         Self {
-            sampler: Some(sampler),
+            sampler: Some(running.sampler()),
+            pid: running.pid(),
             used: Use::default(),
             disturbed: Disturbance::default(),
             cores: cores.to_vec(),
@@ -50,7 +54,7 @@ impl Window {
 
     /// Call when the window opens.
     pub(super) fn mark(&mut self) {
-        self.disturbed = Disturbance::so_far();
+        self.disturbed = Disturbance::so_far(Some(self.pid));
         self.retransmits = machine::retransmits();
         self.ticks = CoreTicks::of(&self.cores);
         if let Some(sampler) = &mut self.sampler {
@@ -63,7 +67,7 @@ impl Window {
         if let Some(sampler) = self.sampler.take() {
             self.used = sampler.finish();
         }
-        self.disturbed = Disturbance::so_far().since(self.disturbed);
+        self.disturbed = Disturbance::so_far(Some(self.pid)).since(self.disturbed);
         self.softirq_share = CoreTicks::of(&self.cores).softirq_share(self.ticks);
         self.retransmits = machine::retransmits().saturating_sub(self.retransmits);
         self.time_wait = machine::time_wait();

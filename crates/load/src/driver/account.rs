@@ -90,19 +90,36 @@ impl<P: Protocol> Driver<'_, P> {
         if self.counts() {
             // After the window it was in flight until now.
             self.tally.in_flight -= u64::from(!self.window);
-            let example = Example {
-                fault,
-                check: None,
-                told: None,
-                heard: self.heard,
-                into_window: self.opened.map(|opened| self.now.since(opened)).unwrap_or_default(),
-                connection: at.map(|(index, _)| index),
-                exchange: at.filter(|(index, _)| self.lanes[*index].is_connected()).map(|(_, id)| id + 1),
-            };
-            self.tally.fail(example, self.now.since(since));
-            if let Some(named) = request.and_then(|request| self.named(request)) {
-                named.fail(fault.class);
-            }
+            self.failed_in_window(fault, since, at, request);
+        }
+    }
+
+    /// Counts an exchange as failed that was in flight when the window closed, because something was wrong already.
+    pub(super) fn failed_at_the_end(&mut self, fault: Fault, since: Time, at: (usize, u64)) {
+        *self.tally.total.errors.entry(fault.class).or_default() += 1;
+        self.tally.in_flight -= 1;
+        self.failed_in_window(fault, since, Some(at), None);
+    }
+
+    fn failed_in_window(
+        &mut self,
+        fault: Fault,
+        since: Time,
+        at: Option<(usize, u64)>,
+        request: Option<P::Request>,
+    ) {
+        let example = Example {
+            fault,
+            check: None,
+            told: None,
+            heard: self.heard,
+            into_window: self.opened.map(|opened| self.now.since(opened)).unwrap_or_default(),
+            connection: at.map(|(index, _)| index),
+            exchange: at.filter(|(index, _)| self.lanes[*index].is_connected()).map(|(_, id)| id + 1),
+        };
+        self.tally.fail(example, self.now.since(since));
+        if let Some(named) = request.and_then(|request| self.named(request)) {
+            named.fail(fault.class);
         }
     }
 

@@ -108,7 +108,8 @@ impl<P: Protocol> Lane<P> {
     fn is_overdue(&self, id: Option<u64>, exchange: &Exchange<P::Request>, now: Time, share: &Share) -> bool {
         let since = if share.pool { exchange.intended } else { exchange.sent };
         if !self.ready {
-            return now.since(since) >= share.timeout;
+            // A request that GOAWAY refused waits for the next connection, which has its own time.
+            return now.since(since.max(self.dialed)) >= share.timeout;
         }
         // Without an order, what the connection sends and receives may belong to any exchange.
         let (taken, heard) = if P::IN_ORDER {

@@ -4,6 +4,7 @@ use reactor::Time;
 
 use super::exchanges::{Exchange, Parts};
 use super::{Driver, Ending};
+use crate::fault::Fault;
 use crate::goal::{GAPS, Seen};
 use crate::protocol::Protocol;
 use crate::stream::Brought;
@@ -23,8 +24,8 @@ pub(super) struct Course {
     tokens: Option<u32>,
     /// How many gaps were not below each limit of gaps.
     over: [u32; GAPS],
-    /// Something in it was wrong. What follows does not count.
-    is_broken: bool,
+    /// What was wrong in it. What follows does not count.
+    fault: Option<Fault>,
 }
 
 impl Course {
@@ -60,8 +61,8 @@ impl<P: Protocol> Driver<'_, P> {
         let (intended, sent) = (exchange.intended, exchange.sent);
         let begins = parts.course.is_none();
         let course = parts.course.get_or_insert_default();
-        course.is_broken |= brought.is_broken;
-        if course.is_broken {
+        course.fault = course.fault.or(brought.fault);
+        if course.fault.is_some() {
             return;
         }
         let gap = course.take(brought, arrived);
@@ -175,13 +176,14 @@ impl<P: Protocol> Driver<'_, P> {
         all.into_iter().for_each(|(id, times)| self.stream_unanswered(index, id, times));
     }
 
-    /// Counts the streams that the end of the window cuts and that are sound so far. Their events have been counted.
+    /// Counts the streams that the end of the window cuts and that are sound so far. Their events have been counted. One in which
+    /// something was wrong has failed.
     pub(super) fn cut_streams(&mut self) {
         if self.open_loop || self.share.ending != Ending::Cut {
             return;
         }
         let open = self.lanes.iter().flat_map(|lane| lane.exchanges.streams());
-        let sound = open.filter(|course| course.last.is_some() && !course.is_broken);
+        let sound = open.filter(|course| course.last.is_some() && course.fault.is_none());
         let (mut cut, mut longest) = (0, self.tally.longest_gap.take());
         for course in sound {
             cut += 1;
@@ -191,5 +193,21 @@ impl<P: Protocol> Driver<'_, P> {
             }
         }
         (self.tally.cut_streams, self.tally.longest_gap) = (cut, longest);
+        for (index, id, sent, fault) in self.broken_streams() {
+            self.failed_at_the_end(fault, sent, (index, id));
+        }
+    }
+
+    /// The streams in which something was wrong and that have not ended: their lanes, ids, sends and faults.
+    fn broken_streams(&self) -> Vec<(usize, u64, Time, Fault)> {
+        let lanes = self.lanes.iter().enumerate();
+        let broken = lanes.filter(|(_, lane)| lane.exchanges.streams().any(|course| course.fault.is_some()));
+        let exchanges = broken.flat_map(|(index, lane)| {
+            lane.exchanges.iter().filter_map(move |(id, exchange)| {
+                let id = id?;
+                Some((index, id, exchange.sent, lane.exchanges.course(id)?.fault?))
+            })
+        });
+        exchanges.collect()
     }
 }

@@ -7,7 +7,7 @@ use wire::http::{BodyLength, ResponseHead};
 
 use super::inspect::{Inspector, Kept, Message};
 use crate::fault::{ErrorClass, Fault, Seen};
-use crate::stream::{Form, Rules, Stream, no_stream};
+use crate::stream::{Form, Rules, Stream, is_compressed, no_stream};
 use crate::tally::Decoded;
 use crate::target::{Expect, Http};
 
@@ -57,6 +57,8 @@ pub(crate) struct Judge {
     /// Whether every answer needs a closer look: its bytes matter, its connection ends with it, or no answer has shown yet
     /// whether they are streams.
     closely: bool,
+    /// Whether the answer that came last was compressed.
+    compressed: bool,
     inspector: Option<Box<Inspector>>,
     /// How the pieces of every answer are told apart, if not by its type.
     form: Option<Form>,
@@ -81,7 +83,7 @@ impl Judge {
         let (max_answer, form) = (target.max_answer, target.stream);
         let rules = Arc::new(Rules::of(&expect.checks, first));
         let (expect, keeps) = (Expect { length, ..expect }, target.keep_alive);
-        Self { expect, max_answer, reads, keeps, closely: true, inspector, form, rules }
+        Self { expect, max_answer, reads, keeps, closely: true, compressed: false, inspector, form, rules }
     }
 
     /// Whether a whole answer is surely right: one that needs no closer look.
@@ -140,7 +142,8 @@ impl Judge {
         if !self.expect.status.contains(head.status) {
             return None;
         }
-        let form = self.form.or_else(|| Form::of(head));
+        self.compressed = is_compressed(head);
+        let form = self.form.filter(|_| !self.compressed).or_else(|| Form::of(head));
         self.closely = self.reads || !self.keeps || form.is_some() || self.rules.are_any();
         form.map(|form| Box::new(Stream::new(form, self.max_answer, Arc::clone(&self.rules))))
     }
@@ -156,7 +159,7 @@ impl Judge {
     ) -> Result<u64, Fault> {
         let end = match stream {
             Some(stream) => stream.end(),
-            None if self.rules.are_any() => Err(no_stream()),
+            None if self.rules.are_any() => Err(no_stream(self.compressed)),
             None => Ok(()),
         };
         match (answer, end) {

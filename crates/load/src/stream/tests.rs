@@ -134,7 +134,7 @@ fn what_follows_an_error_does_not_count() {
     let mut stream = Stream::new(Form::Events, 1000, Arc::default());
     stream.push(b"event: error\ndata: no\n\n").expect("a short event");
     let brought = stream.brought();
-    assert!(brought.is_broken && !brought.content, "{brought:?}");
+    assert!(brought.fault.is_some() && !brought.content, "{brought:?}");
 }
 
 #[test]
@@ -176,6 +176,13 @@ fn checks_of_events_hold_for_each_for_the_last_and_for_their_number() {
         judge_whole(None, plain, text, &[Check::of_events(3)])
             .is_err_and(|fault| fault.seen == Seen::NoStream)
     );
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n";
+    let packed = Head::http1(200, head);
+    for form in [None, Some(Form::Events)] {
+        let judged = judge_whole(form, packed, text, &[Check::of_events(3)]);
+        assert!(judged.is_err_and(|fault| fault.seen == Seen::Compressed), "{form:?}");
+        assert_eq!(judge_whole(form, packed, text, &[]), Ok(None), "{form:?}");
+    }
     assert_eq!(judge_whole(None, plain, text, &[]), Ok(None));
 }
 

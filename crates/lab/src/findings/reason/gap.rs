@@ -135,7 +135,7 @@ fn bytes_of_unit(e: &Estimate) -> f64 {
 }
 
 /// Whether the answers of an idle server wait for an acknowledgement: it sends an answer in two parts, Nagle's algorithm
-/// holds the second back until the first is acknowledged, and the other side delays that.
+/// holds the second back until the first is acknowledged, and the other side delays that. A stream takes its time by itself.
 pub fn is_held_back(e: &Estimate) -> bool {
     let (work, unit) = (e.scenario.work(), &e.scenario.workload().about().unit);
     let [least, most] = DELAYED_S;
@@ -144,5 +144,6 @@ pub fn is_held_back(e: &Estimate) -> bool {
     let idle = delayed.zip(e.cpu_s_per_unit).is_some_and(|(all, cpu)| cpu < all * IDLE);
     let waits = e.work.unacknowledged_s.is_some_and(|s| s >= LEAST_UNACKNOWLEDGED_S);
     let parts = e.work.segments_of_answer.is_some_and(|n| n >= LEAST_SEGMENTS);
-    !unit.bytes && !work.is_open_loop() && idle && waits && parts
+    let is_stream = e.events_per_read.is_some();
+    !unit.bytes && !work.is_open_loop() && !is_stream && idle && waits && parts
 }
