@@ -11,7 +11,8 @@
 //!   ran; [`Profile::shallow`] counts such samples. If only the function that ran has no frame, its caller is missing: compilers
 //!   often leave out the frames of functions that call no other.
 //! - Code that is made while a program runs has names only if its runtime writes them to `/tmp/perf-PID.map`: Node with
-//!   `--perf-basic-prof`, Python from 3.12 with `-X perf` (if it was built with frame pointers), the BEAM with `+JPperf true`, the JVM with an agent.
+//!   `--perf-basic-prof`, Python from 3.12 with `-X perf` (if it was built with frame pointers), the BEAM with `+JPperf true`,
+//!   the JVM with an agent.
 //! - A timer's interrupt waits where the kernel has interrupts disabled. Such time appears where they are enabled again.
 
 // What is sampled was written by others: their files and their names may not make this crate panic.

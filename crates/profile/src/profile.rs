@@ -23,9 +23,10 @@ pub enum Kind {
 /// A function in a stack, at one line of its source if that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Frame {
-    /// The function's name, demangled, without control characters, of at most 256 characters. A word in brackets stands for what
-    /// has no name: `[unknown]`, `[plt]` for the jumps to functions of other libraries, `[ended]` in a process that ended before it could be looked at, `[deeper frames]` for the
-    /// callers that a stack had no room for, `[more stacks]` for samples that the profile had no room for.
+    /// The function's name, demangled, without control characters, of at most 256 characters. A word in brackets stands for
+    /// what has no name: `[unknown]`, `[plt]` for the jumps to functions of other libraries, `[ended]` in a process that
+    /// ended before it could be looked at, `[deeper frames]` for the callers that a stack had no room for, `[more stacks]`
+    /// for samples that the profile had no room for.
     pub name: String,
     /// The path of the executable or library, `[kernel]`, `[vdso]`, or another word in brackets for memory without a file. Empty
     /// if the frame is none of a process.
