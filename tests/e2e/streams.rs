@@ -277,7 +277,7 @@ fn a_search_finds_the_setting_with_the_most_goodput() {
     let home = Home::new();
     home.write("sse.py", SSE);
     let words = ["tune", "python3 sse.py flows {port} {pause}", "--knob", "pause=0.004,0.002", "-c", "2"];
-    let timing = ["-d", "200ms", "--warmup", "0s", "--budget", "60s", "--slo", "first-event<1s,whole<5s"];
+    let timing = ["-d", "200ms", "--warmup", "0s", "--budget", "100s", "--slo", "first-event<1s,whole<5s"];
     let ended = home.run(words.into_iter().chain(timing)).code(0);
     assert!(
         ended.stdout.contains("set pause=0.002: ") && ended.stdout.contains("answers a second"),
