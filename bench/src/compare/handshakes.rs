@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+use super::machine;
 use super::measure::{self, Run};
 use super::options::Args;
 use super::peer::{Peer, Task};
 use super::results::Comparison;
 use super::under_test::{Ports, Server};
-use super::{machine, output};
 use crate::{certificate, net};
 
 /// Starts nginx, and lets the generator make full handshakes with it.
@@ -78,17 +78,9 @@ impl Nginx {
         let done = measure::spawn(&words, server, cores, task.seconds)?;
         let cpu = machine::cpu(self.child.id())? - before;
         let full = full(&done.output);
-        let ours = Run {
-            tool: us.name,
-            command: measure::shown(us.name, &words, server.folder()),
-            operations: *full.as_ref().unwrap_or(&0.0),
-            seconds: done.wall,
-            cpu: done.cpu,
-            peak_kib: done.peak_kib,
-            complaint: output::complaint(us.name, &done.output),
-            fault: done.fault.or_else(|| full.err()),
-            ..Run::default()
-        };
+        let operations = *full.as_ref().unwrap_or(&0.0);
+        let mut ours = Run { operations, ..Run::of(us, &words, &done, server.folder()) };
+        ours.fault = ours.fault.or_else(|| full.err());
         let theirs = Run {
             tool: nginx.name,
             command: measure::shown(nginx.name, &self.command, server.folder()),

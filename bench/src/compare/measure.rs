@@ -40,6 +40,20 @@ pub struct Run {
 }
 
 impl Run {
+    /// What a process did that ran this generator with these words. The operations are for the caller to say.
+    pub fn of(peer: &Peer, words: &[String], done: &Ended, folder: &Path) -> Self {
+        Self {
+            tool: peer.name,
+            command: shown(peer.name, words, folder),
+            seconds: done.wall,
+            cpu: done.cpu,
+            peak_kib: done.peak_kib,
+            complaint: output::complaint(peer.name, &done.output),
+            fault: done.fault.clone(),
+            ..Self::default()
+        }
+    }
+
     pub fn cpu_per_operation(&self) -> f64 {
         self.good(self.cpu / self.operations)
     }
@@ -93,17 +107,8 @@ pub fn run(
     let before = server.settled()?;
     let done = spawn(&all, server, cores, task.seconds)?;
     let after = server.settled()?;
-    let mut run = Run {
-        tool: peer.name,
-        command: shown(peer.name, &words, server.folder()),
-        operations: (after.requests - before.requests) as f64,
-        seconds: done.wall,
-        cpu: done.cpu,
-        peak_kib: done.peak_kib,
-        complaint: output::complaint(peer.name, &done.output),
-        fault: done.fault,
-        ..Run::default()
-    };
+    let operations = (after.requests - before.requests) as f64;
+    let mut run = Run { operations, ..Run::of(peer, &words, &done, server.folder()) };
     let count = counter.and_then(Counter::read);
     match kind {
         Kind::Time => run.instructions = count,

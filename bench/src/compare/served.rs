@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use super::machine;
 use super::measure::{self, Run};
 use super::options::Args;
 use super::peer::{CHAT, Peer, Task, Work};
 use super::results::Comparison;
 use super::under_test::{Ports, Server};
-use super::{machine, output};
 use crate::net;
 
 /// The events of a stream, and the time between them. Events come one by one, as tokens do.
@@ -88,17 +88,8 @@ impl Served {
     fn run(&self, peer: &Peer, task: &Task, server: &Server, args: &Args) -> anyhow::Result<Run> {
         let words = peer.command(task, Ports { http: self.port, ..server.ports }, server.folder());
         let done = measure::spawn(&words, server, &args.generator_cores, task.seconds)?;
-        Ok(Run {
-            tool: peer.name,
-            command: measure::shown(peer.name, &words, server.folder()),
-            operations: operations(task.work) as f64,
-            seconds: done.wall,
-            cpu: done.cpu,
-            peak_kib: done.peak_kib,
-            complaint: output::complaint(peer.name, &done.output),
-            fault: done.fault,
-            ..Run::default()
-        })
+        let operations = operations(task.work) as f64;
+        Ok(Run { operations, ..Run::of(peer, &words, &done, server.folder()) })
     }
 }
 

@@ -107,11 +107,17 @@ fn sweep(parent: &Path) {
 /// For how long limits of CPU time have stopped the groups in which this program and another process are, in seconds, since they
 /// were made. A group that wants several cores is stopped on each of them, and all of that counts.
 pub(crate) fn held_s(other: Option<u32>) -> f64 {
-    let own = Hierarchy::of("cpu");
-    let others = other.and_then(|pid| Hierarchy::of_process(&pid.to_string(), "cpu"));
-    let groups: BTreeSet<PathBuf> = own.into_iter().chain(others).flat_map(|found| found.groups).collect();
+    let processes = std::iter::once("self".to_owned()).chain(other.map(|pid| pid.to_string()));
+    let mounts = read("/proc/self/mountinfo");
+    let found = processes.filter_map(|process| Hierarchy::of_process(&mounts, &process, "cpu"));
+    let groups: BTreeSet<PathBuf> = found.flat_map(|found| found.groups).collect();
     let stats = groups.iter().filter_map(|group| fs::read_to_string(group.join("cpu.stat")).ok());
     stats.map(|stat| stopped_s(&stat)).sum()
+}
+
+/// A file of the kernel; empty if there is none.
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
 }
 
 /// The time in a `cpu.stat`: version 1 counts nanoseconds, version 2 microseconds.
@@ -127,13 +133,12 @@ fn stopped_s(stat: &str) -> f64 {
 
 impl Hierarchy {
     fn of(controller: &str) -> Option<Self> {
-        Self::of_process("self", controller)
+        Self::of_process(&read("/proc/self/mountinfo"), "self", controller)
     }
 
-    /// The groups of a process, by its number or `self`.
-    fn of_process(process: &str, controller: &str) -> Option<Self> {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        Self::parse(&read("/proc/self/mountinfo"), &read(&format!("/proc/{process}/cgroup")), controller)
+    /// The groups of a process, by its number or `self`, where these are mounted.
+    fn of_process(mounts: &str, process: &str, controller: &str) -> Option<Self> {
+        Self::parse(mounts, &read(&format!("/proc/{process}/cgroup")), controller)
     }
 
     /// Finds it from `/proc/self/mountinfo` and `/proc/self/cgroup`.
