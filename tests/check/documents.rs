@@ -256,6 +256,17 @@ fn the_readme_is_short() {
 }
 
 #[test]
+fn every_fuzz_target_has_a_seed() {
+    let folder = checkout().join("fuzz");
+    for target in fs::read_dir(folder.join("fuzz_targets")).expect("a folder") {
+        let name = target.expect("an entry").path().file_stem().map(PathBuf::from).expect("a name");
+        let seeds = folder.join("seeds").join(&name);
+        let any = fs::read_dir(&seeds).is_ok_and(|mut seeds| seeds.next().is_some());
+        assert!(any, "{} has no seed: the fuzzer does not start without one", name.display());
+    }
+}
+
+#[test]
 fn every_link_leads_somewhere() {
     let mut pages = Page::all();
     pages.extend(["bench/RESULTS.md", "bench/COUNTS.md"].map(|name| Page::read(Path::new(name))));
