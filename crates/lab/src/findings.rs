@@ -12,6 +12,7 @@ mod ceiling;
 mod claim;
 mod comparison;
 mod conditions;
+mod cpu;
 mod detail;
 mod effect;
 mod effort;
@@ -57,6 +58,7 @@ pub use comparison::{Comparison, NoiseFloor, Ratio, is_hardly_measured, log_rati
 use comparison::{Judged, judge};
 pub use conditions::{ConditionOutcome, Gate, Gated, Tested};
 pub(crate) use conditions::{Shown, Test, test};
+pub use cpu::CpuDifference;
 pub use detail::Detail;
 pub use effect::{Effect, Interaction};
 pub use effort::{Effort, Sent};
@@ -117,6 +119,9 @@ pub struct Shared {
     /// each system was built once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub builds: Option<usize>,
+    /// How the CPU time of scenarios differs that some figure tells apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu: Vec<CpuDifference>,
     /// What became of its duets. None if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duets: Option<Duets>,
@@ -206,18 +211,21 @@ pub fn findings_beside(
     beside: impl Fn(&FigureView<'_>) -> Vec<Beside>,
 ) -> Findings {
     let mut compared = compared(plan, observations);
+    let mut cpu = Vec::new();
     for figures in &mut compared {
-        figures.iter_mut().for_each(Compared::conclude);
+        let differences = cpu::differences(figures);
+        figures.iter_mut().for_each(|figure| figure.conclude(&differences));
         level::share(figures);
+        cpu.push(differences);
     }
     let gates = conditions::gates(plan, &compared);
-    let found = |(planned, figures)| {
-        let mut found = experiment(plan, planned, figures);
+    let found = |((planned, figures), cpu)| {
+        let mut found = experiment(plan, planned, figures, cpu);
         let beside: Vec<Vec<Beside>> = found.views().map(|view| beside(&view)).collect();
         found.figures.iter_mut().zip(beside).for_each(|(figure, beside)| figure.beside = beside);
         found
     };
-    Findings { experiments: plan.experiments.iter().zip(compared).map(found).collect(), gates }
+    Findings { experiments: plan.experiments.iter().zip(compared).zip(cpu).map(found).collect(), gates }
 }
 
 /// Which experiments of the plan more rounds may decide: those that a condition limits until it is decided, and the others until
@@ -314,13 +322,13 @@ impl<'a> Compared<'a> {
     }
 
     /// Makes the claims, which the figures of the rows then follow.
-    fn conclude(&mut self) {
+    fn conclude(&mut self, cpu: &[CpuDifference]) {
         self.tuned = tuned::tuned(&self.planned, &self.observations);
         // The effects of a search would be of settings that the race chose. `tuned` has estimates instead.
         if self.tuned.is_none() && self.planned.is_compared() {
             self.effects = effect::effects(&self.results());
         }
-        self.claims = claim::claims(&self.results(), &self.effects);
+        self.claims = claim::claims(&self.results(), &self.effects, cpu);
         let Self { planned, estimates, rows, comparisons, claims, tuned, .. } = self;
         let said = level::said(&planned.setup, estimates, claims, tuned.as_ref());
         level::set(planned, rows, estimates, &said, &level::seen(comparisons));
@@ -355,7 +363,12 @@ impl<'a> Compared<'a> {
 }
 
 /// The findings of an experiment: what its figures share, and what each says.
-fn experiment(plan: &Plan, planned: &Planned, figures: Vec<Compared<'_>>) -> ExperimentFindings {
+fn experiment(
+    plan: &Plan,
+    planned: &Planned,
+    figures: Vec<Compared<'_>>,
+    cpu: Vec<CpuDifference>,
+) -> ExperimentFindings {
     let trials = plan.trials.iter().filter(|t| t.scenario.experiment == planned.name).count();
     let first = figures.first();
     let (observations, tuned) =
@@ -364,6 +377,7 @@ fn experiment(plan: &Plan, planned: &Planned, figures: Vec<Compared<'_>>) -> Exp
         setup: planned.setup.clone(),
         design: plan.design,
         builds: Some(repeated::builds(plan, planned)).filter(|builds| *builds > 1),
+        cpu,
         duets: Duets::of(&observations),
         trials_planned: trials as u32,
         trials_done: observations.len() as u32,

@@ -148,6 +148,9 @@ pub struct Trial {
     /// Whether the kernel's work for the system is counted after the window.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counted: bool,
+    /// Whether the system's CPU time is sampled after the window.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub profiled: bool,
 }
 
 impl Trial {
@@ -165,6 +168,7 @@ impl Trial {
             twin: false,
             rests: false,
             counted: false,
+            profiled: false,
         }
     }
 

@@ -132,6 +132,12 @@ const START_REFERENCE_S: f64 = 0.1;
 /// operation.
 pub(crate) const COUNTING_S: f64 = 0.2;
 
+/// How long a server's CPU time is sampled after the window, seconds: some 300 samples of a thread that runs all the time.
+pub(crate) const PROFILING_S: f64 = 0.3;
+
+/// How long a server is driven before its CPU time is sampled, so that connections are not part of it, seconds.
+pub(crate) const PROFILING_AFTER_S: f64 = 0.05;
+
 /// How long a system is watched without load, seconds.
 pub(crate) const REST_S: f64 = 1.0;
 
@@ -142,15 +148,25 @@ fn is_counted(planned: &Planned, round: u32) -> bool {
     (round == 0 || each) && planned.workload.role() == Role::Server
 }
 
+/// Whether the system's CPU time is sampled after a trial: in all rounds, because functions scatter more than counts. The reference and
+/// the base's twin explain nothing, and a search compares too much to explain each comparison. In the quick form of a file, a trial
+/// takes a second, and a third as long again would cost rounds, which decide.
+fn is_profiled(planned: &Planned, scenario: &Scenario, twin: bool) -> bool {
+    let explained = planned.search.is_none() && !twin && !scenario.is_reference();
+    let affordable = !planned.from_file || planned.form == Form::Full;
+    explained && affordable && planned.workload.role() == Role::Server && planned.scenarios.len() > 1
+}
+
 /// The expected duration of a trial, seconds, of a system at which nobody looked.
 pub fn estimate_s(trial: &Trial) -> f64 {
     let start = if is_reference(&trial.scenario.system) { START_REFERENCE_S } else { START_S };
     with_start(trial, start)
 }
 
-/// The expected duration of a trial, seconds: start and stop, warm-up, measured windows and counting.
+/// The expected duration of a trial, seconds: start and stop, warm-up, measured windows, counting and sampling.
 fn with_start(trial: &Trial, start: f64) -> f64 {
     let counting = if trial.counted { COUNTING_S } else { 0.0 };
+    let profiling = if trial.profiled { PROFILING_AFTER_S + PROFILING_S } else { 0.0 };
     let rest = if trial.rests { REST_S } else { 0.0 };
     let windows = match trial.objective {
         Some(_) => climb::estimate_s(trial.timing),
@@ -158,7 +174,7 @@ fn with_start(trial: &Trial, start: f64) -> f64 {
     };
     // Two that happen at the same time share it.
     let sharing = if trial.duet.is_some() { 2.0 } else { 1.0 };
-    start + rest + (trial.timing.warmup_s + windows) / sharing + counting
+    start + rest + (trial.timing.warmup_s + windows) / sharing + counting + profiling
 }
 
 impl Planned {
@@ -428,7 +444,20 @@ fn push(
     let (scenario, timing, counted) = (scenario.clone(), planned.timing, is_counted(planned, round));
     let (objective, ask) = (planned.objective.clone(), planned.ask.clone());
     let rests = planned.figures.iter().any(|figure| figure == Figure::IdleCpu);
-    trials.push(Trial { index, round, scenario, timing, objective, ask, duet, twin, rests, counted });
+    let profiled = is_profiled(planned, &scenario, twin);
+    trials.push(Trial {
+        index,
+        round,
+        scenario,
+        timing,
+        objective,
+        ask,
+        duet,
+        twin,
+        rests,
+        counted,
+        profiled,
+    });
 }
 
 fn planned(

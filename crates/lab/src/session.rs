@@ -17,6 +17,7 @@ mod first;
 mod generator;
 mod look;
 mod place;
+mod profiling;
 mod room;
 mod settle;
 mod trial_error;

@@ -1,7 +1,7 @@
 //! The measurement of one trial or of one drive of `narrows load`, and the doubts about it.
 //!
 //! A [`Measurement`] is data with a stable JSON form, which is the store's format. What a generator counts comes from the table
-//! `load::rows`; the system's side adds its own fields. Knows what `load` counts, what `systems` reads of a system, and `stats`;
+//! `load::rows`; the system's side adds its own fields. Knows what `load` counts, what `systems` reads of a system, profiles, and `stats`;
 //! knows nothing of experiments, trials or findings. No effects.
 
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
@@ -23,6 +23,7 @@ mod usage;
 use std::collections::BTreeMap;
 
 use load::rows::Form;
+use profile::Profile;
 use serde::{Deserialize, Serialize};
 use systems::work::WorkUnit;
 
@@ -90,6 +91,10 @@ macro_rules! measurement {
                 /// What the kernel did for the system, counted in a short drive of its own after the window of the first round.
                 /// None for clients, and if the kernel gives no counts.
                 pub counted: Option<KernelCounts>,
+                /// Where the system's CPU time went, sampled in a short drive of its own after the window. None if nobody looked, and
+                /// if the kernel gives no samples.
+                #[serde(default, with = "profile::packed", skip_serializing_if = "Option::is_none")]
+                pub profile: Option<Profile> [any],
                 /// What the system used.
                 pub system: SystemUse,
                 /// What the generator used.

@@ -23,6 +23,7 @@ pub mod formats;
 mod kernel;
 mod maps;
 mod names;
+pub mod packed;
 mod perf_map;
 mod profile;
 mod profiler;

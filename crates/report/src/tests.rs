@@ -120,6 +120,7 @@ fn fixed() -> Findings {
         setup,
         design: stats::Design::ONCE,
         builds: None,
+        cpu: Vec::new(),
         duets: None,
         trials_planned: 9,
         trials_done: 9,

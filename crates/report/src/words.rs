@@ -12,6 +12,7 @@ mod claims;
 mod conditions;
 mod doubts;
 mod duets;
+mod functions;
 mod generators;
 mod missing;
 mod options;

@@ -10,6 +10,9 @@
 //! as Smyth does with variances of genes ("Linear models and empirical Bayes methods", Stat. Appl. Genet. Mol. Biol. 3, 2004).
 //! All intervals hold together: the level is divided among the parts (Bonferroni), and a fifth of it is kept for K.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::location::Location;
 use crate::student;
 
@@ -23,7 +26,7 @@ pub struct Counted {
 }
 
 /// How much a part has changed, in wholes of the first arm.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PartChange {
     /// What it is in the first arm: its share.
     pub first: f64,

@@ -195,6 +195,12 @@ impl Running {
         Calls::begin(&self.whose().members())
     }
 
+    /// Lists its processes at any time, from any thread.
+    pub fn members(&self) -> impl Fn() -> Vec<u32> + Send + Sync + use<> {
+        let whose = self.whose();
+        move || whose.members()
+    }
+
     /// Starts counting its processes' system calls by tracing them. `None` if the kernel refuses. Processes that Narrows
     /// did not start are not traced, because a call that tracing interrupts could disturb their other work.
     pub fn trace(&self) -> Option<Trace> {

@@ -13,7 +13,7 @@ use super::asked::CLIFF;
 use super::best::Results;
 use super::leader::{Behind, Order, order};
 use super::reason::{self, Reason};
-use super::{By, Comparison, Effect, Estimate, FigureView, Interaction, Ratio};
+use super::{By, Comparison, CpuDifference, Effect, Estimate, FigureView, Interaction, Ratio};
 use crate::experiment::Asks;
 use crate::experiment::grid::Axis;
 use crate::plan::View;
@@ -138,9 +138,9 @@ const FLAT: f64 = -2.0;
 /// At most one claim for each knob that varies and one for the systems, or two: at their defaults and at like settings. What the
 /// experiment asks about comes first. The others follow: differences, the largest at the top, then what is undecided, then what
 /// is flat, then the dependencies between knobs.
-pub(super) fn claims(results: &Results, effects: &[Effect]) -> Vec<Claim> {
+pub(super) fn claims(results: &Results, effects: &[Effect], cpu: &[CpuDifference]) -> Vec<Claim> {
     let Results { planned, estimates, .. } = *results;
-    let claimer = Claimer { planned, estimates };
+    let claimer = Claimer { planned, estimates, cpu };
     let mut claims: Vec<(f64, Claim)> = Vec::new();
     for axis in planned.axes.iter().filter(|axis| axis.values.len() > 1) {
         let by_knob = together(results, |by| by.knob() == Some(axis.knob.as_str()));
@@ -251,6 +251,7 @@ impl FigureView<'_> {
 struct Claimer<'a> {
     planned: &'a View<'a>,
     estimates: &'a [Estimate],
+    cpu: &'a [CpuDifference],
 }
 
 /// The logarithm of the ratio of a decided difference; 0 for any other verdict.
@@ -375,6 +376,9 @@ impl Claimer<'_> {
         let (better, worse) = if c.verdict == Verdict::Faster { (a, b) } else { (b, a) };
         let times = c.ratio.map_or(1.0, |ratio| ratio.upwards().estimate);
         let others: Vec<&Estimate> = also_slower.iter().map(|at| &self.estimates[*at]).collect();
-        reason::between(self.planned.workload, self.planned.figure, times, better, worse, &others)
+        // Only what the better one takes less of makes it better.
+        let worse_at = if c.verdict == Verdict::Faster { c.against } else { c.scenario };
+        let cpu = self.cpu.iter().find(|cpu| cpu.is_between(c.scenario, c.against) && cpu.more == worse_at);
+        reason::between(self.planned.workload, self.planned.figure, times, [better, worse], &others, cpu)
     }
 }

@@ -11,6 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use profile::{Frame, Kind, Profile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use stats::{Counted, Location, PartChange, part_changes};
 
 /// The probability that any interval misses the truth.
@@ -26,11 +28,14 @@ const MORE_THAN_WHOLE: f64 = 1.5;
 /// calls is a part.
 const ALIKE: f64 = 0.1;
 
+/// So many parts are kept.
+const MOST_PARTS: usize = 24;
+
 /// Parts with fewer samples than this in all rounds together are not told apart.
 const FEWEST_SAMPLES: u64 = 5;
 
 /// A function, or a system call of the kernel.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 pub struct Function {
     /// Its name; of what has no name, the module in brackets.
     pub name: String,
@@ -39,19 +44,24 @@ pub struct Function {
 }
 
 /// A function's time for a unit of work in both arms.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct FunctionChange {
     /// The function.
     pub function: Function,
     /// What it takes in each arm and how that has changed, as shares of what the first arm takes in all.
     pub change: PartChange,
+    /// Where its source is, as `file:line`: the line that was seen most. None without debug information.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
 }
 
 /// Where the difference in CPU time between two arms is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Functions {
-    /// The parts, with the largest changes first. Their changes add up to that of the whole.
+    /// The parts, with the largest changes first; of many, only these.
     pub parts: Vec<FunctionChange>,
+    /// How much all other parts have changed together, in the same shares. With it the changes add up to that of the whole.
+    pub rest: f64,
     /// The function that carries the difference, with all that it calls. None if no function certainly does.
     pub carrier: Option<FunctionChange>,
 }
@@ -64,10 +74,34 @@ pub fn functions(ratio: &Location, profiles: [&[&Profile]; 2]) -> Option<Functio
     let by_part = changes(ratio, profiles, own)?;
     let inclusive = changes(ratio, profiles, inclusive)?;
     let depths = depths(profiles.into_iter().flatten().copied());
-    let carrier = carrier(ratio, inclusive, &depths);
+    let mut carrier = carrier(ratio, inclusive, &depths);
     let mut parts = by_part;
     parts.sort_by(|a, b| b.change.change().abs().total_cmp(&a.change.change().abs()));
-    Some(Functions { parts, carrier })
+    let others = parts.split_off(parts.len().min(MOST_PARTS));
+    let rest = others.iter().map(|part| part.change.change()).sum();
+    let lines = lines(profiles.into_iter().flatten().copied());
+    for shown in parts.iter_mut().chain(&mut carrier) {
+        shown.at = lines.get(&shown.function).and_then(|seen| {
+            let (line, _) = seen.iter().max_by_key(|(_, samples)| **samples)?;
+            Some(line.clone())
+        });
+    }
+    Some(Functions { parts, rest, carrier })
+}
+
+/// How often each line of each function was seen, as `file:line` with the name of the file alone.
+fn lines<'p>(profiles: impl Iterator<Item = &'p Profile>) -> BTreeMap<Function, BTreeMap<String, u64>> {
+    let mut lines: BTreeMap<Function, BTreeMap<String, u64>> = BTreeMap::new();
+    let stacks = profiles.flat_map(|profile| profile.stacks.iter().map(move |stack| (profile, stack)));
+    for (profile, stack) in stacks {
+        for frame in profile.frames_of(stack).filter(|frame| frame.kind != Kind::Kernel) {
+            let Some((file, line)) = frame.file.as_ref().zip(frame.line) else { continue };
+            let name = file.rsplit('/').next().unwrap_or(file);
+            *lines.entry(named(frame)).or_default().entry(format!("{name}:{line}")).or_default() +=
+                stack.count;
+        }
+    }
+    lines
 }
 
 /// Samples of functions in a profile.
@@ -96,7 +130,12 @@ fn changes(
     let changes = part_changes(ratio, [&first, &second], LEVEL)?;
     let others = Function { name: "[functions with few samples]".to_owned(), kernel: false };
     let functions = told.into_iter().chain([others]);
-    Some(functions.zip(changes).map(|(function, change)| FunctionChange { function, change }).collect())
+    Some(
+        functions
+            .zip(changes)
+            .map(|(function, change)| FunctionChange { function, change, at: None })
+            .collect(),
+    )
 }
 
 /// The function that carries the difference, of those that have certainly grown if the second arm takes more, and certainly
@@ -243,7 +282,7 @@ mod tests {
         assert!((carrier.change.change() - 0.2).abs() < 0.02, "{carrier:?}");
         let [first, ..] = &found.parts[..] else { panic!("{found:?}") };
         assert_eq!((first.function.name.as_str(), first.change.has_grown()), ("hash", true));
-        let sum: f64 = found.parts.iter().map(|part| part.change.change()).sum();
+        let sum = found.rest + found.parts.iter().map(|part| part.change.change()).sum::<f64>();
         assert!((sum - 0.2).abs() < 1e-9, "{sum}");
     }
 
@@ -264,7 +303,7 @@ mod tests {
         // The same shares, and a slower machine.
         let found = found(&ratio(1.3, 0.005), &rounds(30), &rounds(30));
         assert_eq!(found.carrier, None);
-        let sum: f64 = found.parts.iter().map(|part| part.change.change()).sum();
+        let sum = found.rest + found.parts.iter().map(|part| part.change.change()).sum::<f64>();
         assert!((sum - 0.3).abs() < 1e-9, "{sum}");
     }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use systems::Workload;
 use systems::work::About;
 
+use super::cpu::CpuDifference;
 use super::effort::{Effort, Range, Ranges, Sent};
 use super::estimate::Estimate;
 use super::table::{FigureTable, Part, TableKind, Unit, column, list_of, part};
@@ -68,6 +69,9 @@ pub enum Counted {
     HeldBack,
     /// Seconds of CPU time for a unit of work, which no count accounts for: the system's own code.
     OwnCode,
+    /// Seconds of CPU time for a unit of work, of which [`CpuDifference`] says in which functions they are. It comes first. The counts
+    /// behind it go with the difference, and no part of it is theirs.
+    Functions,
 }
 
 /// A count that tells why one of two scenarios is the faster one.
@@ -313,16 +317,17 @@ fn counts() -> [Count; 17] {
 }
 
 /// What explains that one row is so many times faster than another: the counts in which it had less to do, the one that
-/// differs most first, but signatures before all others and symptoms last. A symptom is none if another
+/// differs most first, but signatures before all others and symptoms last. The functions in which the CPU time is that makes the
+/// difference come before all counts. A symptom is none if another
 /// one that is slower, too, has no more of it than the faster one. If the slower one only waits for an acknowledgement, that alone; if no count
 /// accounts for its CPU time, its own code. None where nothing tells.
 pub(super) fn between(
     workload: Workload,
     figure: Figure,
     times: f64,
-    faster: &Estimate,
-    slower: &Estimate,
+    [faster, slower]: [&Estimate; 2],
     others: &[&Estimate],
+    cpu: Option<&CpuDifference>,
 ) -> Vec<Reason> {
     let about = workload.about();
     let Some(gap) = Gap::between(figure, times, faster, slower) else { return Vec::new() };
@@ -341,7 +346,9 @@ pub(super) fn between(
         })
         .collect();
     found.sort_by(|(a, _), (b, _)| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(b.2.cmp(&a.2)));
-    let found: Vec<Reason> = found.into_iter().take(MOST).map(|(_, reason)| reason).collect();
+    let functions = cpu.and_then(|cpu| gap.functions(cpu));
+    let counts = found.into_iter().take(MOST).map(|(_, reason)| reason);
+    let found: Vec<Reason> = functions.into_iter().chain(counts).collect();
     if found.is_empty() { gap.own_code().into_iter().collect() } else { found }
 }
 

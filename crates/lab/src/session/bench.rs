@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use load::Script;
 use measurement::Measurement;
@@ -25,6 +25,7 @@ use crate::plan::Plan;
 use crate::session::certificates::{self, Certificates};
 use crate::session::generator::{Generator, Here};
 use crate::session::place::{self, Place};
+use crate::session::profiling::Profiling;
 use crate::session::room::{self, Room};
 use crate::session::trial_error::TrialError;
 use crate::session::{Executor, Interrupted, Look, Speed};
@@ -52,6 +53,8 @@ pub struct Bench {
     certificates: Option<Certificates>,
     /// What drives servers and serves clients.
     generator: Box<dyn Generator>,
+    /// What profiles need from trial to trial.
+    profiling: Mutex<Profiling>,
     /// Where sockets and certificates are. None until one is needed.
     scratch: Option<Scratch>,
     tell: fn(&str),
@@ -83,6 +86,7 @@ impl Bench {
             sockets,
             certificates,
             generator,
+            profiling: Mutex::default(),
             scratch,
             tell: |_| {},
         }
@@ -240,6 +244,7 @@ impl Bench {
                 tell: self.tell,
             },
             version: prepared.version.clone(),
+            profiling: &self.profiling,
             script: self.script.as_ref(),
         })
     }

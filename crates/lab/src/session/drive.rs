@@ -18,11 +18,12 @@ use crate::session::climb::climb;
 use crate::session::driver::{Driver, Orders};
 use crate::session::first::begun;
 use crate::session::place::{Place, at_once};
+use crate::session::profiling;
 use crate::session::trial_error::TrialError;
 use crate::session::window::Window;
 
 /// Starts the servers, checks that they do equal work, drives them for the trial's time or searches their highest rates,
-/// counts the kernel's work if the plan asks for that, and stops them.
+/// counts the kernel's work and samples their CPU time if the plan asks for that, and stops them.
 pub(super) fn measure(places: &[&Place<'_>]) -> Result<Vec<Measurement>, TrialError> {
     let mut served = places.iter().map(|place| Served::start(place)).collect::<Result<Vec<_>, _>>()?;
     let meeting = (places.len() > 1).then(Rendezvous::default);
@@ -30,10 +31,12 @@ pub(super) fn measure(places: &[&Place<'_>]) -> Result<Vec<Measurement>, TrialEr
         served.driver.meeting = meeting.clone();
     }
     let mut measured = together(meeting.as_ref(), places, || at_once(&mut served, |served| served.drive()))?;
-    // One after the other, because counting costs time.
+    // One after the other, because counting and sampling cost time.
     for (served, (orders, measured)) in served.iter().zip(&mut measured) {
         let counts = served.place.trial.counted;
         measured.counted = counts.then(|| count(&served.driver, orders, &served.running)).flatten();
+        let sample = || profiling::profile(served.place.profiling, &served.driver, orders, &served.running);
+        measured.profile = served.place.trial.profiled.then(sample).flatten();
     }
     for served in served {
         served.running.stop();
@@ -91,6 +94,9 @@ impl<'a> Served<'a> {
             None => None,
         };
         check_equal_work(place, &driver, &orders, &running)?;
+        if place.trial.profiled {
+            profiling::prepare(place.profiling, &running);
+        }
         let idle_cpu = if place.trial.rests { idle_cpu(place, &running)? } else { None };
         let rest = running.memory();
         Ok(Self { place, running, driver, orders, ready, first_request, rest, idle_cpu })

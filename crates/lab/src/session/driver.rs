@@ -19,7 +19,7 @@ use wire::frames::Prefix;
 
 use crate::ask::{Ask, Payload};
 use crate::observation::{Stage, Timing};
-use crate::plan::COUNTING_S;
+use crate::plan::{COUNTING_S, PROFILING_AFTER_S, PROFILING_S};
 use crate::session::generator::{Driven, Generator};
 use crate::session::room;
 use crate::session::trial_error::TrialError;
@@ -54,6 +54,8 @@ const SHORT_BODY: u64 = 1 << 20;
 /// The largest body and the most connections while the kernel's work is counted.
 const COUNTED_BODY: u64 = 16 << 20;
 const COUNTED_CONNECTIONS: usize = 100;
+/// The most connections while CPU time is sampled.
+const PROFILED_CONNECTIONS: usize = 1000;
 /// How many exchanges check that a server does equal work.
 const EXCHANGES: usize = 3;
 /// The longest that an exchange may take meanwhile.
@@ -76,15 +78,36 @@ impl Driver<'_> {
 
     /// Drives the same traffic again for a short time, while the kernel's work is counted.
     pub(super) fn drive_for_counts(&self, orders: &Orders) -> Result<Tally, TrialError> {
-        let mut job = self.job(orders)?;
+        let mut job = self.short(orders, 0.0, COUNTING_S)?;
         job.connections = job.connections.min(COUNTED_CONNECTIONS);
-        (job.warmup, job.stop) = (Duration::ZERO, Stop::After(Duration::from_secs_f64(COUNTING_S)));
         // What is under way at the end is counted too, and tracing can slow a server so much that it is most of the work.
-        (job.ending, job.timeout) = (Ending::Finish, job.timeout.min(LONGEST_COUNTED));
+        job.ending = Ending::Finish;
+        self.tally(&job)
+    }
+
+    /// Drives the same traffic again for a short time, while the server's CPU time is sampled from the beginning of the window. Returns
+    /// what was verified in the window.
+    pub(super) fn drive_for_profile(
+        &self,
+        orders: &Orders,
+        watch: &load::Watch<'_>,
+    ) -> Result<Tally, TrialError> {
+        let mut job = self.short(orders, PROFILING_AFTER_S, PROFILING_S)?;
+        // The CPU time of a request depends on how many are under way, but to make many connections takes long.
+        job.connections = job.connections.min(PROFILED_CONNECTIONS);
+        job.ending = Ending::Cut;
+        Ok(self.generator.drive(&job, self.cancel, watch)?.tally)
+    }
+
+    /// A job of the same traffic for a shorter time, with shorter uploads.
+    fn short(&self, orders: &Orders, warmup_s: f64, window_s: f64) -> Result<Job, TrialError> {
+        let mut job = self.job(orders)?;
+        (job.warmup, job.stop) = (seconds(warmup_s), Stop::After(seconds(window_s)));
+        job.timeout = job.timeout.min(LONGEST_COUNTED);
         if let Work::Upload(work) = &orders.work {
             job.target.traffic = Traffic::Http(upload(orders, work, work.size.min(COUNTED_BODY)));
         }
-        self.tally(&job)
+        Ok(job)
     }
 
     /// Makes the first request to a new process, and says how long the answer took, in seconds. `None` if it was wrong, which the

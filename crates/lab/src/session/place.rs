@@ -3,8 +3,8 @@
 //! A trial has one place. What starts, marks, samples and stops works on a list of them, so that two systems can be driven at
 //! the same time.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
@@ -21,6 +21,7 @@ use crate::ask::{Ask, Bytes, Demand, ProxyProtocol};
 use crate::observation::Trial;
 use crate::session::driver::{Driver, Orders, schedule};
 use crate::session::generator::Generator;
+use crate::session::profiling::Profiling;
 use crate::session::trial_error::TrialError;
 use crate::session::window::Readings;
 use crate::session::{clients, drive};
@@ -43,6 +44,7 @@ pub(super) struct Place<'a> {
     pub cancel: &'a AtomicBool,
     pub launch: Launch<'a>,
     pub version: String,
+    pub profiling: &'a Mutex<Profiling>,
     /// The requests of the file that the trial's ask may name.
     pub script: Option<&'a Arc<Script>>,
 }

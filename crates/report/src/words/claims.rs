@@ -3,12 +3,13 @@
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
 use lab::findings::{
-    Behind, By, Claim, Comparison, Estimate, FigureView, Interaction, Ratio, Unit, Withheld,
+    Behind, By, Claim, Comparison, Counted, Estimate, FigureView, Interaction, Ratio, Reason, Unit, Withheld,
     is_hardly_measured,
 };
 use stats::Verdict;
 use systems::work::Purpose;
 
+use super::functions::functions;
 use super::missing::{missing, unanswered};
 use super::options::Asked;
 use super::reasons::counts;
@@ -423,14 +424,24 @@ impl Wording<'_> {
 
     /// The counts that explain a claim. None if there are none.
     pub fn reason(&self, claim: &Claim) -> Option<String> {
-        let (Claim::Knob { reasons, .. } | Claim::Cliff { reasons, .. } | Claim::Systems { reasons, .. }) =
-            claim
+        let (Claim::Knob { reasons, comparison: c, .. }
+        | Claim::Cliff { reasons, comparison: c }
+        | Claim::Systems { reasons, comparison: c, .. }) = claim
         else {
             return None;
         };
         let unit = &self.e.workload.about().unit;
-        let words: Vec<String> = reasons.iter().map(|reason| counts(reason, unit)).collect();
-        (!words.is_empty()).then(|| words.join("; "))
+        let cpu = self.e.cpu.iter().find(|cpu| cpu.is_between(c.scenario, c.against));
+        let (parts, counted): (Vec<&Reason>, Vec<&Reason>) =
+            reasons.iter().partition(|reason| reason.counted == Counted::Functions);
+        let counted: Vec<String> = counted.into_iter().map(|reason| counts(reason, unit)).collect();
+        let counted = (!counted.is_empty()).then(|| counted.join("; "));
+        match (cpu.filter(|_| !parts.is_empty()), counted) {
+            (Some(cpu), None) => Some(functions(cpu, unit)),
+            // A count is no part of the sum.
+            (Some(cpu), Some(counted)) => Some(format!("{}. It goes with {counted}", functions(cpu, unit))),
+            (None, counted) => counted,
+        }
     }
 
     /// What stood still, as far as it differs between rows, and how many rounds there were.

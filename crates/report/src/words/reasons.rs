@@ -59,7 +59,7 @@ pub(super) fn counts(reason: &Reason, unit: &WorkUnit) -> String {
         Counted::BufferLimitedIn => full("the generator's send buffer", "the generator"),
         Counted::BufferLimitedOut => full("its send buffer", "it"),
         Counted::HeldBack => HELD_BACK.to_owned(),
-        Counted::OwnCode => {
+        Counted::OwnCode | Counted::Functions => {
             let each = |of: f64| show(of, Unit::cost_of(unit));
             format!("its own code: {} of CPU a {} against {}", each(faster), unit.name, each(slower))
         }

@@ -2,7 +2,7 @@
 
 use super::{Counted, Range, Ranges, Reason, SHARE};
 use crate::experiment::Figure;
-use crate::findings::Estimate;
+use crate::findings::{CpuDifference, Estimate};
 
 /// The system's own code is named if its CPU time accounts for at least this share of the difference.
 const OWN: f64 = 0.5;
@@ -113,6 +113,14 @@ impl<'a> Gap<'a> {
         let (share, [faster, slower]) = (self.by_cpu(), self.cpu_s());
         let says = self.figure != Figure::CpuPerUnit && share >= OWN && self.is_consistent(|r| r.cpu);
         says.then_some(Reason { counted: Counted::OwnCode, faster, slower, share })
+    }
+
+    /// The functions in which the slower one's CPU time is, if CPU time accounts for the difference.
+    pub fn functions(&self, cpu: &CpuDifference) -> Option<Reason> {
+        let share = self.by_cpu();
+        let says = share >= SHARE && cpu.is_certain() && cpu.functions.is_some();
+        let (faster, slower) = (cpu.less_s, cpu.less_s + cpu.more_s());
+        says.then_some(Reason { counted: Counted::Functions, faster, slower, share })
     }
 
     /// The wait for an acknowledgement, if only the slower one has it.

@@ -116,7 +116,7 @@ fn reasons_in(workload: Workload, times: f64, works: [Effort; 2], cpu_s: [f64; 2
     let [faster, slower] = works;
     let rows =
         [row(workload, faster, cpu_s[0], cpu_s[0]), row(workload, slower, cpu_s[1], cpu_s[0] * times_more)];
-    between(workload, figure, times, &rows[0], &rows[1], &[])
+    between(workload, figure, times, [&rows[0], &rows[1]], &[], None)
 }
 
 /// A row of one connection, which uses so much CPU time for a unit of work, and so much time on the clock.
@@ -218,7 +218,7 @@ fn what_waits_explains_only_time_that_no_cpu_explains() {
         scenario: Scenario::new("e", "a", Workload::Requests, Point::new()).expect("work"),
         ..row(Workload::Requests, resent(x), 1e-6, 1e-6 + x * 1e-5)
     });
-    assert_eq!(between(Workload::Requests, Figure::RequestsPerS, 100.0, &rows[0], &rows[1], &[]), []);
+    assert_eq!(between(Workload::Requests, Figure::RequestsPerS, 100.0, [&rows[0], &rows[1]], &[], None), []);
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn a_symptom_that_another_slow_one_does_not_show_is_no_reason() {
     for (slowest, named) in [(0.9, true), (0.2, true), (0.1, false), (0.0, false)] {
         let slowest = full(slowest, 10.0);
         let reasons =
-            between(Workload::Requests, Figure::RequestsPerS, 3.0, &quick, &slow, &[&slow, &slowest]);
+            between(Workload::Requests, Figure::RequestsPerS, 3.0, [&quick, &slow], &[&slow, &slowest], None);
         let found = reasons.iter().any(|reason| reason.counted == Kind::WindowLimitedIn);
         assert_eq!(found, named, "{slowest:?}");
     }
@@ -382,7 +382,7 @@ fn an_idle_server_whose_answers_wait_for_an_acknowledgement_is_told_so() {
         (answers(44.0, calls(9.0), 200e-6), false),       // nobody looked
     ] {
         assert_eq!(is_held_back(&slow), why, "{slow:?}");
-        let reasons = between(Workload::Requests, Figure::RequestsPerS, 88.0, &quick, &slow, &[]);
+        let reasons = between(Workload::Requests, Figure::RequestsPerS, 88.0, [&quick, &slow], &[], None);
         let named = reasons.iter().any(|reason| reason.counted == Kind::HeldBack);
         assert_eq!(named, why, "{reasons:?}");
     }

@@ -1,0 +1,61 @@
+//! Samples where a server's CPU time goes, in a short drive after the window, because sampling costs time.
+
+use std::sync::{Mutex, PoisonError};
+
+use load::Moment;
+use profile::{Options, Profile, Profiler, Symbols};
+use systems::process::Running;
+use systems::trace;
+
+use crate::session::driver::{Driver, Orders};
+
+/// What is known from trial to trial: the names of functions, and whether the kernel lets us sample.
+#[derive(Debug, Default)]
+pub(super) struct Profiling {
+    symbols: Symbols,
+    refused: bool,
+}
+
+/// Reads the names of a server's functions. Call it before the window, because that takes time of its own: 0.1 s for the kernel's list,
+/// and as long again for a large program, but only for the first of its trials.
+pub(super) fn prepare(profiling: &Mutex<Profiling>, running: &Running) {
+    let mut known = profiling.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.refused {
+        return;
+    }
+    let processes = running.members()();
+    match Profiler::begin(&processes, &Options::default()) {
+        Ok(_) => known.symbols.prepare(&processes),
+        Err(refused) => {
+            trace::say(|| format!("no profiles: {refused}"));
+            known.refused = true;
+        }
+    }
+}
+
+/// Drives the server again for a short time, and samples it meanwhile. The trial is measured already: a failure here loses only the
+/// profile.
+pub(super) fn profile(
+    profiling: &Mutex<Profiling>,
+    driver: &Driver<'_>,
+    orders: &Orders,
+    running: &Running,
+) -> Option<Profile> {
+    let mut known = profiling.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.refused {
+        return None;
+    }
+    let (members, sampling) = (running.members(), Mutex::<Option<Profiler>>::default());
+    // Connections are made before, and so are processes that serve one connection each.
+    let watch = |moment: Moment<'_>| {
+        if let Moment::Opened = moment {
+            let begun = Profiler::begin(&members(), &Options::default()).ok();
+            *sampling.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+        }
+    };
+    let driven = driver.drive_for_profile(orders, &watch);
+    let sampling = sampling.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+    let profile = sampling.finish(&mut known.symbols);
+    let verified = driven.is_ok_and(|tally| tally.successes > 0);
+    (verified && profile.samples > 0 && running.check_alive().is_ok()).then_some(profile)
+}

@@ -1,0 +1,105 @@
+//! In which functions one scenario takes more CPU time than another, in words.
+
+use lab::findings::functions::{Function, FunctionChange};
+use lab::findings::{CpuDifference, Unit};
+use systems::work::WorkUnit;
+
+use super::claims::list;
+use crate::number::show;
+
+/// So many functions are named at most, if none carries the difference alone.
+const MOST: usize = 3;
+/// Functions that make up less than this share of the difference are not named.
+const WORTH: f64 = 0.1;
+/// From this share on, a function carries all of it.
+const ALL: f64 = 0.95;
+
+/// Where the CPU time is that makes the difference: `38.0 us of the 45.0 us more CPU a request are in check_token (auth.c:42)`.
+pub(super) fn functions(cpu: &CpuDifference, unit: &WorkUnit) -> String {
+    let time = |wholes: f64| show(wholes * cpu.less_s, Unit::cost_of(unit));
+    let whole = cpu.ratio.estimate - 1.0;
+    let (more, found) = (time(whole), cpu.functions.as_ref());
+    if let Some(carrier) = found.and_then(|found| found.carrier.as_ref()) {
+        let (change, name) = (carrier.change.change(), named(carrier));
+        return match change >= ALL * whole {
+            true => format!("the {more} more CPU a {} are in {name}", unit.name),
+            false => format!("{} of the {more} more CPU a {} are in {name}", time(change), unit.name),
+        };
+    }
+    let grown = found.into_iter().flat_map(|found| &found.parts);
+    let grown = grown.filter(|part| part.change.has_grown() && part.change.change() >= WORTH * whole);
+    let named: Vec<String> =
+        grown.take(MOST).map(|part| format!("{} in {}", time(part.change.change()), named(part))).collect();
+    if named.is_empty() {
+        return format!("{more} more CPU a {}, which no function certainly takes by itself", unit.name);
+    }
+    format!("of the {more} more CPU a {}, {}", unit.name, list(&named))
+}
+
+/// A function, with the place of its source if that is known.
+pub(crate) fn named(of: &FunctionChange) -> String {
+    let Function { name, kernel } = &of.function;
+    let name = if *kernel { format!("the kernel's {name}") } else { format!("`{name}`") };
+    match &of.at {
+        Some(at) => format!("{name} ({at})"),
+        None => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lab::findings::Ratio;
+    use lab::findings::functions::Functions;
+    use stats::PartChange;
+    use systems::Workload;
+
+    use super::*;
+
+    fn change(name: &str, kernel: bool, change: f64, certain: bool) -> FunctionChange {
+        let (low, high) = if certain { (change / 2.0, change * 2.0) } else { (-change, change * 2.0) };
+        let at = (name == "check_token").then(|| "auth.c:42".to_owned());
+        let function = Function { name: name.to_owned(), kernel };
+        FunctionChange { function, change: PartChange { first: 0.1, second: 0.1 + change, low, high }, at }
+    }
+
+    fn said(carrier: Option<FunctionChange>, parts: Vec<FunctionChange>) -> String {
+        let ratio = Ratio { estimate: 1.45, low: 1.4, high: 1.5 };
+        let functions = Some(Functions { parts, carrier, rest: 0.0 });
+        let cpu = CpuDifference { less: 0, more: 1, less_s: 100e-6, ratio, functions };
+        functions_of(&cpu)
+    }
+
+    fn functions_of(cpu: &CpuDifference) -> String {
+        functions(cpu, &Workload::Requests.about().unit)
+    }
+
+    #[test]
+    fn what_carries_the_difference_is_named() {
+        assert_eq!(
+            said(Some(change("check_token", false, 0.38, true)), Vec::new()),
+            "38.0 us of the 45.0 us more CPU a request are in `check_token` (auth.c:42)"
+        );
+        assert_eq!(
+            said(Some(change("hash", false, 0.46, true)), Vec::new()),
+            "the 45.0 us more CPU a request are in `hash`"
+        );
+    }
+
+    #[test]
+    fn without_a_carrier_the_parts_are_named_that_certainly_grew() {
+        let parts = vec![
+            change("recvfrom", true, 0.2, true),
+            change("guess", false, 0.1, false),
+            change("malloc", false, 0.09, true),
+            change("tiny", false, 0.01, true),
+        ];
+        assert_eq!(
+            said(None, parts),
+            "of the 45.0 us more CPU a request, 20.0 us in the kernel's recvfrom and 9.00 us in `malloc`"
+        );
+        assert_eq!(
+            said(None, Vec::new()),
+            "45.0 us more CPU a request, which no function certainly takes by itself"
+        );
+    }
+}
