@@ -22,6 +22,7 @@ pub mod findings;
 pub mod observation;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod plan;
+pub mod profiles;
 pub mod rounds;
 pub mod search;
 pub mod session;

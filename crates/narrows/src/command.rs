@@ -74,6 +74,11 @@ pub struct StartArgs {
     /// Set a variable in the environment of every command; the value may contain {w}
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
+    /// Set a variable in the environment of every command, so that its runtime names the functions that it makes. With
+    /// `NODE_OPTIONS=--perf-basic-prof`, `PYTHONPERFSUPPORT=1` or `ERL_FLAGS='+JPperf true'`, the answer says which of them takes
+    /// more CPU time
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub profile_env: Vec<String>,
     /// Give commands to `sh -c` instead of splitting them into words
     #[arg(long)]
     pub shell: bool,
@@ -406,6 +411,7 @@ impl CommandArgs {
         let (start, sent, traffic) = (&self.start, &self.sent, self.traffic());
         let options = [
             (!start.env.is_empty(), "--env", STARTED),
+            (!start.profile_env.is_empty(), "--profile-env", STARTED),
             (start.shell, "--shell", STARTED),
             (start.setup.is_some(), "--setup", STARTED),
             (start.prepare.is_some(), "--prepare", STARTED),

@@ -46,8 +46,8 @@ impl From<ReactorChoice> for reactor::Backend {
 pub type End = anyhow::Result<ExitCode>;
 
 /// Prints to standard output.
-pub fn print(text: &str) -> std::io::Result<()> {
-    std::io::stdout().lock().write_all(text.as_bytes())
+pub fn print(text: impl AsRef<[u8]>) -> std::io::Result<()> {
+    std::io::stdout().lock().write_all(text.as_ref())
 }
 
 /// A file that is written completely or not at all: it is written under another name, and renamed at the end.
@@ -80,8 +80,8 @@ impl AtomicFile {
     }
 
     /// Writes the text and gives the file its name.
-    pub fn write(mut self, text: &str) -> anyhow::Result<()> {
-        let mut written = self.file.write_all(text.as_bytes());
+    pub fn write(mut self, text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+        let mut written = self.file.write_all(text.as_ref());
         if let (Ok(()), Some(temporary)) = (&written, &self.temporary) {
             written = std::fs::rename(temporary.path(), &self.path);
         }

@@ -49,7 +49,7 @@ pub fn completions(args: &CompletionsArgs) -> End {
     };
     let mut text = Vec::new();
     clap_complete::generate(generator, &mut command(), "narrows", &mut text);
-    common::print(&String::from_utf8_lossy(&text))?;
+    common::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,10 +1,14 @@
 //! `narrows report`: prints the report of a saved run, or the list of runs.
 
+mod formats;
+
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lab::findings::{Findings, findings_beside};
 use lab::observation::{Observation, Outcome, Scenario};
+use lab::profiles;
 use lab::store::{RunHeader, RunId, Store};
 use measurement::Measurement;
 use report::{Interval, Judgement};
@@ -38,6 +42,12 @@ pub enum Format {
     Junit,
     /// Bencher Metric Format: the figures of each scenario, to follow them over time.
     Bencher,
+    /// Where CPU time went: stacks in lines, as flame graphs are made of.
+    Folded,
+    /// Where CPU time went, for <https://www.speedscope.app>.
+    Speedscope,
+    /// Where CPU time went, for `go tool pprof` and others; compressed, so use --output.
+    Pprof,
 }
 
 /// `narrows report`
@@ -64,6 +74,9 @@ pub fn run(args: &Args) -> End {
         let message = "--details is for the text format; the other formats always have everything";
         return Err(common::Usage(message.to_owned()).into());
     }
+    if args.format == Format::Pprof && args.output.is_none() && std::io::stdout().is_terminal() {
+        return Err(common::Usage("pprof is no text: write it to a file with --output".to_owned()).into());
+    }
     let store = Store::read(&args.store.newest()?)?;
     let text = match &args.run {
         Some(word) => {
@@ -72,16 +85,16 @@ pub fn run(args: &Args) -> End {
                 Format::Text => {
                     let colour = args.output.is_none() && common::colour();
                     let form = if args.details { report::text } else { on_the_screen };
-                    form(&run.found, common::width(), colour)
+                    form(&run.found, common::width(), colour).into_bytes()
                 }
-                format => run.shown(format, &Judgement::of_run(&run.found)),
+                format => run.shown(format, &Judgement::of_run(&run.found))?,
             }
         }
-        None => list(&store)?,
+        None => list(&store)?.into_bytes(),
     };
     match &args.output {
-        Some(path) => common::AtomicFile::create(path)?.write(&text)?,
-        None => common::print(&text)?,
+        Some(path) => common::AtomicFile::create(path)?.write(text)?,
+        None => common::print(text)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -104,9 +117,15 @@ impl Saved {
     }
 
     /// The run in a format, in one screen if that is text. The judgement is for the formats that are read by CI.
-    pub fn shown(&self, format: Format, judgement: &Judgement) -> String {
-        let found = &self.found;
-        match format {
+    ///
+    /// # Errors
+    /// The format is one of profiles, and the run has none.
+    pub fn shown(&self, format: Format, judgement: &Judgement) -> anyhow::Result<Vec<u8>> {
+        let (found, profiles) = (&self.found, || profiles::profiles(&self.observations));
+        Ok(match format {
+            Format::Pprof => return formats::pprof(&profiles()),
+            Format::Folded => formats::folded(&profiles())?,
+            Format::Speedscope => formats::speedscope(&profiles(), &self.header.command)?,
             Format::Text => {
                 let (width, colour) = (common::width(), common::colour());
                 on_the_screen(found, width, colour)
@@ -121,6 +140,7 @@ impl Saved {
             Format::Junit => report::junit(judgement),
             Format::Bencher => report::bencher(found),
         }
+        .into_bytes())
     }
 }
 

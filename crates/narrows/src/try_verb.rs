@@ -318,7 +318,7 @@ impl<'a> Comparison<'a> {
         }
         if screen == Screen::Nothing {
             let saved = Saved::read(&run.store, run.id)?;
-            common::print(&saved.shown(self.args.format, &judgement))?;
+            common::print(saved.shown(self.args.format, &judgement)?)?;
         }
         if code != ExitCode::SUCCESS {
             return Ok(code.into());

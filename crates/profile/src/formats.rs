@@ -42,36 +42,42 @@ fn folded_name(frame: &Frame) -> String {
     format!("{name}{mark}")
 }
 
-/// JSON for <https://www.speedscope.app> (its file-format-schema.json): one profile of the type `sampled`, in which each stack has
-/// the weight of its CPU time in nanoseconds. `name` is its title.
+/// JSON for <https://www.speedscope.app> (its file-format-schema.json): a profile of the type `sampled` for each of these, with its
+/// name. Each stack has the weight of its CPU time in nanoseconds.
 ///
 /// The order of the stacks is not that of time: use its views "Left Heavy" and "Sandwich".
-pub fn speedscope(profile: &Profile, name: &str) -> String {
-    let mut frames: Vec<Value> = Vec::new();
-    let mut indices: HashMap<(&str, &str, Option<&str>), usize> = HashMap::new();
-    let mut samples: BTreeMap<Vec<usize>, u64> = BTreeMap::new();
-    for stack in &profile.stacks {
-        let mut sample = Vec::new();
-        for frame in profile.frames_of(stack) {
-            // Without the line: speedscope shows two frames as two functions.
-            let key = (frame.name.as_str(), frame.module.as_str(), frame.file.as_deref());
-            sample.push(*indices.entry(key).or_insert_with(|| {
-                frames.push(speedscope_frame(frame));
-                frames.len().saturating_sub(1)
-            }));
-        }
-        let weight = samples.entry(sample).or_default();
-        *weight = weight.saturating_add(stack.count.saturating_mul(profile.period_ns));
-    }
-    let end = samples.values().fold(0_u64, |sum, weight| sum.saturating_add(*weight));
-    let (samples, weights): (Vec<_>, Vec<_>) = samples.into_iter().unzip();
+pub fn speedscope(profiles: &[(String, &Profile)], title: &str) -> String {
+    let mut shared = Shared::default();
+    let profiles: Vec<Value> = profiles.iter().map(|(name, profile)| shared.sampled(name, profile)).collect();
     json!({
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "exporter": "narrows",
-        "name": name,
+        "name": title,
         "activeProfileIndex": 0,
-        "shared": { "frames": frames },
-        "profiles": [{
+        "shared": { "frames": shared.frames },
+        "profiles": profiles,
+    })
+    .to_string()
+}
+
+/// The functions that the profiles of a file share.
+#[derive(Default)]
+struct Shared<'p> {
+    frames: Vec<Value>,
+    indices: HashMap<(&'p str, &'p str, Option<&'p str>), usize>,
+}
+
+impl<'p> Shared<'p> {
+    fn sampled(&mut self, name: &str, profile: &'p Profile) -> Value {
+        let mut samples: BTreeMap<Vec<usize>, u64> = BTreeMap::new();
+        for stack in &profile.stacks {
+            let sample = profile.frames_of(stack).map(|frame| self.index(frame)).collect();
+            let weight = samples.entry(sample).or_default();
+            *weight = weight.saturating_add(stack.count.saturating_mul(profile.period_ns));
+        }
+        let end = samples.values().fold(0_u64, |sum, weight| sum.saturating_add(*weight));
+        let (samples, weights): (Vec<_>, Vec<_>) = samples.into_iter().unzip();
+        json!({
             "type": "sampled",
             "name": name,
             "unit": "nanoseconds",
@@ -79,9 +85,17 @@ pub fn speedscope(profile: &Profile, name: &str) -> String {
             "endValue": end,
             "samples": samples,
             "weights": weights,
-        }],
-    })
-    .to_string()
+        })
+    }
+
+    fn index(&mut self, frame: &'p Frame) -> usize {
+        // Without the line: speedscope shows two frames as two functions.
+        let key = (frame.name.as_str(), frame.module.as_str(), frame.file.as_deref());
+        *self.indices.entry(key).or_insert_with(|| {
+            self.frames.push(speedscope_frame(frame));
+            self.frames.len().saturating_sub(1)
+        })
+    }
 }
 
 fn speedscope_frame(frame: &Frame) -> Value {
@@ -136,7 +150,8 @@ mod tests {
 
     #[test]
     fn speedscope_json() {
-        let json: Value = serde_json::from_str(&speedscope(&varied(), "a \"run\"")).unwrap();
+        let json: Value =
+            serde_json::from_str(&speedscope(&[("a \"run\"".to_owned(), &varied())], "a \"run\"")).unwrap();
         assert_eq!(json["name"], "a \"run\"");
         let shown = &json["profiles"][0];
         assert_eq!((&shown["type"], &shown["unit"]), (&json!("sampled"), &json!("nanoseconds")));

@@ -153,6 +153,15 @@ impl Profile {
         Ok(sum)
     }
 
+    /// The same profile, in which a frame of this name has called all others.
+    pub fn under(mut self, name: &str) -> Self {
+        let Ok(root) = u32::try_from(self.frames.len()) else { return self };
+        let (name, module) = (name.to_owned(), String::new());
+        self.frames.push(Frame { name, module, kind: Kind::User, inlined: false, file: None, line: None });
+        self.stacks.iter_mut().for_each(|stack| stack.frames.insert(0, root));
+        self
+    }
+
     /// The frames of a stack, from the root to the leaf.
     pub fn frames_of<'p>(&'p self, stack: &'p Stack) -> impl DoubleEndedIterator<Item = &'p Frame> {
         stack.frames.iter().filter_map(|index| self.frames.get(usize::try_from(*index).ok()?))
@@ -236,6 +245,14 @@ pub(crate) mod tests {
         table.put_into(&mut profile);
         assert_eq!(profile.frames.len(), 2);
         assert_eq!(profile.self_and_inclusive().len(), 1);
+    }
+
+    #[test]
+    fn a_profile_under_a_name_has_it_as_the_root_of_all_stacks() {
+        let under = profile(&[(&["main", "f"], 3), (&["main"], 4)]).under("new");
+        let times = under.self_and_inclusive();
+        let table: Vec<_> = times.iter().map(|time| (time.name, time.own, time.inclusive)).collect();
+        assert_eq!(table, [("main", 4, 7), ("f", 3, 3), ("new", 0, 7)]);
     }
 
     #[test]

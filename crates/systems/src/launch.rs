@@ -44,6 +44,8 @@ pub struct Launch<'a> {
     pub http2: bool,
     /// The values of its knobs. Missing knobs have their defaults; knobs that it does not have are ignored.
     pub point: &'a Point,
+    /// Whether its CPU time is sampled later.
+    pub profiled: bool,
     /// The cores that it may use; an empty slice means all.
     pub cores: &'a [usize],
     /// The running binary.
@@ -143,7 +145,8 @@ impl Launch<'_> {
 
     fn command(&self, start: &Start) -> Result<Command, String> {
         let mut command = self.filled(&start.command)?;
-        for (name, value) in &start.env {
+        let profile_env = start.profile_env.iter().filter(|_| self.profiled);
+        for (name, value) in start.env.iter().chain(profile_env) {
             command.env(name, self.fill().text(value)?);
         }
         self.manifest.set_environment(&mut command)?;

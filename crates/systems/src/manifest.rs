@@ -191,6 +191,10 @@ pub struct Start {
     pub command: Vec<String>,
     /// Variables to add to the environment. Values may contain placeholders.
     pub env: BTreeMap<String, String>,
+    /// Variables to add in trials that are profiled, so that a runtime names the functions that it makes: in their windows, too, because
+    /// the program is started once.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub profile_env: BTreeMap<String, String>,
     /// Whether a server chooses its port itself. Narrows then finds the socket on which its processes listen.
     pub finds_port: bool,
     /// The absolute path of the folder in which it runs. The system's folder, unless the manifest names another.

@@ -238,6 +238,7 @@ impl Bench {
                 certificate: prepared.certificate.as_deref(),
                 tls: prepared.dialing.as_ref(),
                 http2: trial.scenario.work().http2(),
+                profiled: trial.profiled,
                 point: &trial.scenario.point,
                 cores: allotment::cores(&self.placement.system, &trial.scenario.point),
                 narrows: &self.narrows,

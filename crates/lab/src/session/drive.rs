@@ -39,7 +39,9 @@ pub(super) fn measure(places: &[&Place<'_>]) -> Result<Vec<Measurement>, TrialEr
         measured.profile = served.place.trial.profiled.then(sample).flatten();
     }
     for served in served {
+        let names = served.place.names_functions().then(|| served.running.members()());
         served.running.stop();
+        names.into_iter().for_each(|processes| profiling::sweep(&processes));
     }
     Ok(measured.into_iter().map(|(_, measured)| measured).collect())
 }

@@ -98,6 +98,11 @@ impl Place<'_> {
         self.work().workload()
     }
 
+    /// Whether its runtime was told to write the names of its functions.
+    pub(super) fn names_functions(&self) -> bool {
+        matches!(&self.manifest.program, Program::Started(start) if self.trial.profiled && !start.profile_env.is_empty())
+    }
+
     /// Starts the system and waits until it is ready.
     pub(super) fn start(&self) -> Result<Running, TrialError> {
         let mut running = self.launch.start()?;

@@ -59,3 +59,12 @@ pub(super) fn profile(
     let verified = driven.is_ok_and(|tally| tally.successes > 0);
     (verified && profile.samples > 0 && running.check_alive().is_ok()).then_some(profile)
 }
+
+/// Removes what the runtimes of processes that have ended wrote for profilers: the names of functions, and a dump of their code.
+pub(super) fn sweep(processes: &[u32]) {
+    for process in processes {
+        for file in [format!("/tmp/perf-{process}.map"), format!("/tmp/jit-{process}.dump")] {
+            let _ = std::fs::remove_file(file); // Few processes have them.
+        }
+    }
+}

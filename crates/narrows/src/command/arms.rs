@@ -227,7 +227,8 @@ fn draft(
     used: &mut BTreeSet<String>,
 ) -> Result<Draft, InputError> {
     let Typed { args, workload, dir, .. } = typed;
-    let env = environment(args)?;
+    let env = environment("--env", &args.start.env)?;
+    let profile_env = environment("--profile-env", &args.start.profile_env)?;
     let hook = |name: &str, text: &Option<String>| -> Result<Option<Vec<String>>, InputError> {
         let Some(text) = text else { return Ok(None) };
         let source = Source::new(format!("--{name}"), text.as_str());
@@ -240,8 +241,10 @@ fn draft(
         conclude: hook("conclude", &args.start.conclude)?,
     };
     let mut names = check(source, knobs)?;
-    for (variable, value) in &env {
-        names.extend(check(&Source::new(format!("--env {variable}"), value.as_str()), knobs)?);
+    for (option, given) in [("--env", &env), ("--profile-env", &profile_env)] {
+        for (variable, value) in given {
+            names.extend(check(&Source::new(format!("{option} {variable}"), value.as_str()), knobs)?);
+        }
     }
     for (_, command) in hooks.all() {
         names
@@ -259,6 +262,7 @@ fn draft(
         about: source.text.to_string(),
         command: command.to_vec(),
         env,
+        profile_env,
         ready_timeout_s: args.start.ready.map(|time| (time.as_secs_f64().ceil() as u32).max(1)),
         outside: args.start.attach,
         finds_port: !names.contains("port") && !names.contains("socket"),
@@ -272,12 +276,12 @@ fn draft(
     })
 }
 
-/// The variables of `--env`.
-fn environment(args: &CommandArgs) -> Result<BTreeMap<String, String>, InputError> {
+/// The variables that an option gives.
+fn environment(option: &str, given: &[String]) -> Result<BTreeMap<String, String>, InputError> {
     let pair = |text: &String| match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => {
-            let source = Source::new("--env", text.as_str());
+            let source = Source::new(option, text.as_str());
             Err(source.error(
                 0..text.len(),
                 "not a variable with its value",
@@ -285,7 +289,7 @@ fn environment(args: &CommandArgs) -> Result<BTreeMap<String, String>, InputErro
             ))
         }
     };
-    args.start.env.iter().map(pair).collect()
+    given.iter().map(pair).collect()
 }
 
 /// The placeholders that have a value without a knob.
@@ -352,6 +356,7 @@ pub fn shown(manifest: &Manifest, point: &Point, address: Option<IpAddr>) -> any
         certificate: None,
         tls: None,
         http2: false,
+        profiled: false,
         point,
         cores: systems::allotment::cores(&cores, point),
         narrows: Path::new("narrows"),

@@ -143,9 +143,11 @@ fn manifest(name: &str, system: &Manifest, tls: &TlsArgs, http2: bool) -> Table 
             of_start.insert(hook.to_owned(), words(command));
         }
     }
-    if !start.env.is_empty() {
-        let env = start.env.iter().map(|(name, value)| (name.clone(), text(value))).collect();
-        of_start.insert("env".to_owned(), Toml::Table(env));
+    for (field, env) in [("env", &start.env), ("profile_env", &start.profile_env)] {
+        if !env.is_empty() {
+            let env = env.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+            of_start.insert(field.to_owned(), Toml::Table(env));
+        }
     }
     table.insert("start".to_owned(), Toml::Table(of_start));
     let mut ready = Table::new();

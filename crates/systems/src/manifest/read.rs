@@ -243,11 +243,12 @@ impl Reader<'_> {
         let known = known.chain(knobs.keys().map(String::as_str)).collect::<Vec<_>>();
         let command = self.command(&raw.command, &known)?;
         let env = self.environment(&raw.env, &known)?;
+        let profile_env = self.environment(&raw.profile_env, &known)?;
         let hook = |raw: &Option<RawCommand>| raw.as_ref().map(|raw| self.command(raw, &known)).transpose();
         let hooks =
             Hooks { setup: hook(&raw.setup)?, prepare: hook(&raw.prepare)?, conclude: hook(&raw.conclude)? };
         let dir = raw.dir.as_ref().map_or_else(|| dir.to_owned(), |own| dir.join(own.get_ref()));
-        let start = Start { command, env, finds_port: raw.finds_port, dir, hooks };
+        let start = Start { command, env, profile_env, finds_port: raw.finds_port, dir, hooks };
         let told = start.uses("port") || start.uses("socket");
         if start.uses("port") && start.uses("socket") {
             let help = "remove one: a server is driven where it is told to listen";

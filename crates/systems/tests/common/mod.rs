@@ -107,6 +107,7 @@ impl Home {
             certificate,
             tls,
             http2: false,
+            profiled: false,
             point,
             cores,
             narrows,

@@ -34,6 +34,8 @@ pub struct Draft {
     pub tls: Option<tls::Dialing>,
     /// Variables to add to the environment.
     pub env: BTreeMap<String, String>,
+    /// Further variables for trials that are profiled.
+    pub profile_env: BTreeMap<String, String>,
     /// The path of a GET that answers 200 when it is ready. If none, it is enough that it accepts a connection.
     pub ready: Option<String>,
     /// How long the start may take, whole seconds. 10 if not set.
@@ -79,7 +81,9 @@ impl From<Draft> for RawManifest {
         });
         let hook = |command: Option<Vec<String>>| command.map(words);
         let knobs = draft.knobs.into_iter().map(|(name, knob)| (spanned(name), spanned(raw(knob))));
-        let env = draft.env.into_iter().map(|(name, value)| (spanned(name), spanned(value)));
+        let environment = |env: BTreeMap<String, String>| {
+            env.into_iter().map(|(name, value)| (spanned(name), spanned(value))).collect()
+        };
         Self {
             name: spanned(draft.name),
             role: draft.workloads.first().map_or(Role::Server, |workload| workload.role()),
@@ -96,7 +100,8 @@ impl From<Draft> for RawManifest {
             }),
             start: (!attached).then(|| RawStart {
                 command: words(draft.command),
-                env: env.collect(),
+                env: environment(draft.env),
+                profile_env: environment(draft.profile_env),
                 finds_port: draft.finds_port,
                 dir: None,
                 setup: hook(draft.hooks.setup),

@@ -89,6 +89,8 @@ pub(in crate::manifest) struct RawStart {
     #[serde(default)]
     pub(in crate::manifest) env: RawEnvironment,
     #[serde(default)]
+    pub(in crate::manifest) profile_env: RawEnvironment,
+    #[serde(default)]
     pub(in crate::manifest) finds_port: bool,
     pub(in crate::manifest) dir: Option<Spanned<String>>,
     pub(in crate::manifest) setup: Option<RawCommand>,

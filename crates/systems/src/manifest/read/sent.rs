@@ -1,5 +1,7 @@
 //! A checked manifest as raw fields again, so that one that was made elsewhere is checked like a file.
 
+use std::collections::BTreeMap;
+
 use super::super::{BuildInput, Hooks, Manifest, Need, Program, Start, Variant};
 use super::draft::{raw, spanned, words};
 use super::raw::{RawAnswer, RawBuild, RawDebian, RawManifest, RawNeed, RawReady, RawStart, RawStop};
@@ -102,10 +104,13 @@ fn raw_build(build: Build) -> RawBuild {
 
 fn raw_start(start: Start) -> RawStart {
     let Hooks { setup, prepare, conclude } = start.hooks;
-    let env = start.env.into_iter().map(|(name, value)| (spanned(name), spanned(value)));
+    let environment = |env: BTreeMap<String, String>| {
+        env.into_iter().map(|(name, value)| (spanned(name), spanned(value))).collect()
+    };
     RawStart {
         command: words(start.command),
-        env: env.collect(),
+        env: environment(start.env),
+        profile_env: environment(start.profile_env),
         finds_port: start.finds_port,
         // A whole path replaces the folder that it would begin in.
         dir: Some(spanned(start.dir.to_string_lossy().into_owned())),
