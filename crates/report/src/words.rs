@@ -12,7 +12,7 @@ mod claims;
 mod conditions;
 mod doubts;
 mod duets;
-mod functions;
+mod more_cpu;
 mod generators;
 mod missing;
 mod options;

@@ -9,7 +9,7 @@ use lab::findings::{
 use stats::Verdict;
 use systems::work::Purpose;
 
-use super::functions::functions;
+use super::more_cpu::functions;
 use super::missing::{missing, unanswered};
 use super::options::Asked;
 use super::reasons::counts;
