@@ -17,6 +17,8 @@ use serde_json::Value;
 
 use crate::svg::escape;
 use crate::words::answer;
+pub use figures::flame_graph;
+
 use figures::Palette;
 
 const STYLE: &str = include_str!("html/style.css");

@@ -8,7 +8,8 @@ use crate::number::several;
 use crate::parts::{ORDER, Part};
 use crate::words::tuned::lines_to_paste;
 use crate::words::{
-    Advice, Asked, Captioned, advice, beside, generators, headlines, left_out, notes, outlier, tables,
+    Advice, Asked, Captioned, ComparedFunctions, advice, beside, functions, generators, headlines, left_out,
+    notes, outlier, tables,
 };
 use crate::{cell, printable};
 
@@ -23,6 +24,13 @@ pub fn text(findings: &Findings, width: usize, colour: bool) -> String {
     let page = Page::new(width, colour);
     let sections = findings.views().map(|e| page.experiment(&e));
     sections.collect::<Vec<_>>().join("\n")
+}
+
+/// The functions in which two arms differ. See [`text`].
+pub fn functions_text(compared: &ComparedFunctions<'_>, width: usize, colour: bool) -> String {
+    let mut out = String::new();
+    Page::new(width, colour).table(&mut out, &functions(compared));
+    out
 }
 
 /// The width, and whether to use colours.

@@ -29,13 +29,29 @@ const ALIKE: f64 = 0.1;
 /// Parts with fewer samples than this in all rounds together are not told apart.
 const FEWEST_SAMPLES: u64 = 5;
 
+/// The name of the part that all rare functions are together.
+pub const FEW_SAMPLES: &str = "[functions with few samples]";
+
 /// A function, or a system call of the kernel.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Function {
     /// Its name; of what has no name, the module in brackets.
     pub name: String,
     /// Whether it is the kernel's time in this system call.
     pub kernel: bool,
+}
+
+impl Function {
+    /// The function of a frame. Functions are the same in both arms if they have the same name. What has none
+    /// is known by its module, if it has one. The kernel's functions are not told from others.
+    pub fn of(frame: &Frame) -> Self {
+        let module = frame.module.rsplit('/').next().unwrap_or_default().trim_matches(['[', ']']);
+        let name = match frame.name.starts_with('[') && !module.is_empty() {
+            true => format!("[{module}]"),
+            false => frame.name.clone(),
+        };
+        Self { name, kernel: false }
+    }
 }
 
 /// A function's time for a unit of work in both arms.
@@ -94,7 +110,7 @@ fn changes(
     };
     let [first, second] = rounds.each_ref().map(|arm| arm.iter().map(counted).collect::<Vec<_>>());
     let changes = part_changes(ratio, [&first, &second], LEVEL)?;
-    let others = Function { name: "[functions with few samples]".to_owned(), kernel: false };
+    let others = Function { name: FEW_SAMPLES.to_owned(), kernel: false };
     let functions = told.into_iter().chain([others]);
     Some(functions.zip(changes).map(|(function, change)| FunctionChange { function, change }).collect())
 }
@@ -134,7 +150,7 @@ fn depths<'p>(profiles: impl Iterator<Item = &'p Profile>) -> BTreeMap<Function,
         profiles.flat_map(|profile| profile.stacks.iter().map(move |stack| (profile, stack)))
     {
         for (depth, frame) in profile.frames_of(stack).enumerate() {
-            let least = depths.entry(named(frame)).or_insert(depth);
+            let least = depths.entry(Function::of(frame)).or_insert(depth);
             *least = depth.min(*least);
         }
     }
@@ -147,7 +163,7 @@ fn own(profile: &Profile) -> Samples {
     for stack in &profile.stacks {
         // A function that the compiler put into another is part of that one: what is inlined differs between builds.
         let leaf = profile.frames_of(stack).rev().find(|frame| !frame.inlined);
-        if let Some(function) = leaf.filter(|frame| frame.kind != Kind::Kernel).map(named) {
+        if let Some(function) = leaf.filter(|frame| frame.kind != Kind::Kernel).map(Function::of) {
             *samples.entry(function).or_default() += stack.count;
         }
     }
@@ -162,21 +178,12 @@ fn inclusive(profile: &Profile) -> Samples {
     let mut samples = Samples::new();
     for stack in &profile.stacks {
         let frames = profile.frames_of(stack).filter(|frame| frame.kind != Kind::Kernel);
-        let functions: BTreeSet<Function> = frames.map(named).collect();
+        let functions: BTreeSet<Function> = frames.map(Function::of).collect();
         for function in functions {
             *samples.entry(function).or_default() += stack.count;
         }
     }
     samples
-}
-
-/// Functions are the same in both arms if they have the same name. What has none is known by its module.
-fn named(frame: &Frame) -> Function {
-    let name = match frame.name.starts_with('[') {
-        true => format!("[{}]", frame.module.rsplit('/').next().unwrap_or_default().trim_matches(['[', ']'])),
-        false => frame.name.clone(),
-    };
-    Function { name, kernel: false }
 }
 
 #[cfg(test)]
@@ -266,6 +273,20 @@ mod tests {
         assert_eq!(found.carrier, None);
         let sum: f64 = found.parts.iter().map(|part| part.change.change()).sum();
         assert!((sum - 0.3).abs() < 1e-9, "{sum}");
+    }
+
+    #[test]
+    fn what_has_no_name_is_known_by_its_module() {
+        for (name, module, shown) in [
+            ("read", "/lib/libc.so.6", "read"),
+            ("[unknown]", "/lib/libc.so.6", "[libc.so.6]"),
+            ("[unknown]", "[vdso]", "[vdso]"),
+            ("[ended]", "", "[ended]"),
+        ] {
+            let (name, module) = (name.to_owned(), module.to_owned());
+            let frame = Frame { name, module, kind: Kind::Unknown, inlined: false, file: None, line: None };
+            assert_eq!(Function::of(&frame).name, shown);
+        }
     }
 
     #[test]
