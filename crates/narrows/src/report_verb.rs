@@ -61,6 +61,9 @@ pub struct Args {
     /// Print all tables, warnings and notes instead of one screen for each experiment
     #[arg(long, requires = "run")]
     details: bool,
+    /// Print in which functions the CPU time of scenarios differs, with intervals, below each comparison that is decided
+    #[arg(long, requires = "run", conflicts_with = "details")]
+    functions: bool,
     /// Write to this file
     #[arg(short, long, value_name = "FILE", requires = "run")]
     output: Option<PathBuf>,
@@ -74,6 +77,11 @@ pub fn run(args: &Args) -> End {
         let message = "--details is for the text format; the other formats always have everything";
         return Err(common::Usage(message.to_owned()).into());
     }
+    if args.functions && args.format != Format::Text {
+        let message =
+            "--functions is for the text format; --format folded, speedscope and pprof have the profiles";
+        return Err(common::Usage(message.to_owned()).into());
+    }
     if args.format == Format::Pprof && args.output.is_none() && std::io::stdout().is_terminal() {
         return Err(common::Usage("pprof is no text: write it to a file with --output".to_owned()).into());
     }
@@ -84,7 +92,11 @@ pub fn run(args: &Args) -> End {
             match args.format {
                 Format::Text => {
                     let colour = args.output.is_none() && common::colour();
-                    let form = if args.details { report::text } else { on_the_screen };
+                    let form = match (args.details, args.functions) {
+                        (true, _) => report::text,
+                        (_, true) => report::functions_text,
+                        _ => on_the_screen,
+                    };
                     form(&run.found, common::width(), colour).into_bytes()
                 }
                 format => run.shown(format, &Judgement::of_run(&run.found))?,
@@ -131,7 +143,7 @@ impl Saved {
                 on_the_screen(found, width, colour)
             }
             Format::Markdown => report::markdown(found),
-            Format::Html => page(found, self.id, &self.header),
+            Format::Html => page(found, self.id, &self.header, &self.observations),
             Format::Json => report::json(found, &self.header.environment),
             Format::Csv => report::csv(found),
             Format::Hlog => report::hlog(&by_trial(&self.observations)),
@@ -150,13 +162,14 @@ fn on_the_screen(found: &Findings, width: usize, colour: bool) -> String {
 }
 
 /// The HTML page of a run.
-pub fn page(found: &Findings, id: RunId, header: &RunHeader) -> String {
+pub fn page(found: &Findings, id: RunId, header: &RunHeader, observations: &[Observation]) -> String {
     let run = report::Run {
         id,
         started_unix_s: header.started_unix_s,
         command: &header.command,
         seed: header.plan.seed,
         environment: &header.environment,
+        profiles: &profiles::profiles(observations),
     };
     report::html(found, &run)
 }

@@ -234,7 +234,7 @@ impl Run {
         };
         let plan = &header.plan;
         let found = findings_beside(plan, &observations, published::beside);
-        self.print(&found, &header, screen)?;
+        self.print(&found, &header, &observations, screen)?;
         let kept =
             || format!("{} of {} trials are kept: {}", observations.len(), plan.trials.len(), self.remedy());
         match done {
@@ -260,9 +260,15 @@ impl Run {
         Ok((ExitCode::FAILURE, found))
     }
 
-    fn print(&self, found: &Findings, header: &RunHeader, screen: Screen) -> anyhow::Result<()> {
+    fn print(
+        &self,
+        found: &Findings,
+        header: &RunHeader,
+        observations: &[Observation],
+        screen: Screen,
+    ) -> anyhow::Result<()> {
         let (width, colour) = (common::width(), common::colour());
-        let rest = self.where_the_rest_is(found, header);
+        let rest = self.where_the_rest_is(found, header, observations);
         match screen {
             Screen::Answers => common::print(&(report::answers(found, width, colour) + &rest))?,
             Screen::Tables => {
@@ -288,11 +294,16 @@ impl Run {
     }
 
     /// Writes the page with figures next to the store, and says how to see everything.
-    fn where_the_rest_is(&self, found: &Findings, header: &RunHeader) -> String {
+    fn where_the_rest_is(
+        &self,
+        found: &Findings,
+        header: &RunHeader,
+        observations: &[Observation],
+    ) -> String {
         let (run, path) = (self.id, self.store.path());
         let page = path.with_extension("html");
-        let written =
-            AtomicFile::create(&page).and_then(|file| file.write(&report_verb::page(found, run, header)));
+        let written = AtomicFile::create(&page)
+            .and_then(|file| file.write(report_verb::page(found, run, header, observations)));
         let figures = match written {
             Ok(()) => format!("; its figures are in {}", stores::shown_beside(&page)),
             // The trials are safe, and the page can be made later.

@@ -12,11 +12,15 @@ mod table;
 
 use std::fmt::Write;
 
-use lab::findings::Findings;
+use lab::findings::{CpuDifference, ExperimentFindings, Findings};
+use lab::profiles::Profiled;
 use serde_json::Value;
 
+use crate::flame::Arm;
 use crate::svg::escape;
 use crate::words::answer;
+pub use figures::flame_graph;
+
 use figures::Palette;
 
 const STYLE: &str = include_str!("html/style.css");
@@ -35,6 +39,8 @@ pub struct Run<'a> {
     pub seed: u64,
     /// The kernel, CPU, limits and versions that were saved with it.
     pub environment: &'a Value,
+    /// Where the CPU time of its scenarios went.
+    pub profiles: &'a [Profiled],
 }
 
 /// The whole page.
@@ -55,11 +61,37 @@ pub fn html(findings: &Findings, run: &Run) -> String {
     for (i, experiment) in findings.views().enumerate() {
         section::experiment(&mut out, i, &experiment, &palette);
     }
+    for (i, experiment) in findings.experiments.iter().enumerate() {
+        functions(&mut out, i, experiment, run.profiles);
+    }
     environment(&mut out, findings, run.environment);
     replay(&mut out, run);
     snippets(&mut out, findings);
     let _ = write!(out, "</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
     out
+}
+
+/// So many of the largest differences of an experiment have a flame graph, which is some 200 kB.
+const MOST_FLAMES: usize = 4;
+
+/// Where the CPU time of scenarios differs that are told apart, each as a flame graph.
+fn functions(out: &mut String, index: usize, experiment: &ExperimentFindings, profiles: &[Profiled]) {
+    let Some(e) = experiment.views().next() else { return };
+    let of = |at: usize| {
+        let scenario = &e.estimates.get(at)?.scenario;
+        Some((e.label(scenario), &profiles.iter().find(|of| of.scenario == *scenario)?.profile))
+    };
+    let certain = e.cpu.iter().filter(|cpu| cpu.is_certain() && cpu.functions.is_some());
+    let mut certain: Vec<&CpuDifference> = certain.collect();
+    certain.sort_by(|a, b| b.ratio.estimate.total_cmp(&a.ratio.estimate));
+    for (i, cpu) in certain.into_iter().take(MOST_FLAMES).enumerate() {
+        let Some(((less, of_less), (more, of_more))) = of(cpu.less).zip(of(cpu.more)) else { continue };
+        let arms = [
+            Arm { name: &less, cpu_s: cpu.less_s, profile: of_less },
+            Arm { name: &more, cpu_s: cpu.less_s + cpu.more_s(), profile: of_more },
+        ];
+        out.push_str(&flame_graph(&format!("cpu{index}-{i}"), e.workload.about().unit.name, arms));
+    }
 }
 
 fn title(findings: &Findings) -> String {

@@ -1,9 +1,9 @@
 //! Reports: findings as text, Markdown, HTML, JSON and CSV, verdicts for continuous integration (GitHub, JUnit, Bencher), and
 //! latencies as HdrHistogram logs.
 //!
-//! [`number`] formats numbers, and `words` has the sentences. This crate computes nothing: it shows what `lab::findings`
-//! has found. Every format shows all findings, except that CSV has only the tables, and
-//! those for continuous integration have only verdicts or figures.
+//! [`number`] formats numbers, and `words` has the sentences. This crate computes nothing: it shows what
+//! `lab::findings` has found. Only `flame` adds up the stacks of profiles. Every format shows all findings,
+//! except that CSV has only the tables, and those for continuous integration have only verdicts or figures.
 
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
@@ -13,6 +13,7 @@ mod brief;
 mod compare;
 mod csv;
 pub mod date;
+mod flame;
 mod github;
 mod hlog;
 mod html;
@@ -30,16 +31,17 @@ pub use crate::bencher::bencher;
 pub use crate::brief::{answers, brief, verdicts};
 pub use crate::compare::{comparison_markdown, comparison_text};
 pub use crate::csv::csv;
+pub use crate::flame::Arm;
 pub use crate::github::github;
 pub use crate::hlog::{Interval, hlog};
-pub use crate::html::{Run, html};
+pub use crate::html::{Run, flame_graph, html};
 pub use crate::json::{COMPARISON_SCHEMA, SCHEMA, comparison_json, json, schemas};
 pub use crate::junit::junit;
 pub use crate::markdown::markdown;
-pub use crate::text::text;
+pub use crate::text::{functions_text, text};
 pub use crate::words::{
-    Advice, Asked, Case, Grade, Judgement, SUITE, advice, advice_on_trial, alone, answer, condition,
-    few_runs, gated, headlines, unjudged, way,
+    Advice, Asked, Case, ComparedFunctions, Grade, Judgement, SUITE, advice, advice_on_trial, alone, answer,
+    condition, few_runs, gated, headlines, unjudged, way,
 };
 
 use lab::findings::{Cell, Column};

@@ -1,5 +1,5 @@
 //! Made-up runs for tests: clients, and searches for the best setting of a server, whose figures follow the rules of the fake
-//! executor.
+//! executor. Made-up profiles.
 
 use lab::experiment::grid::Axis as Knob;
 use lab::experiment::{Figure as Quantity, Figures, Form, Subject};
@@ -9,6 +9,7 @@ use lab::plan::{Base, Plan, Planned, Setup};
 use lab::rounds;
 use lab::search::Limit;
 use lab::session::{Executor, Fake, Rule};
+use profile::{Frame, Kind as Code, Profile, Stack};
 use stats::Noise;
 use systems::knob::Kind;
 use systems::{Point, Value, Workload};
@@ -155,4 +156,26 @@ pub(crate) fn rule(system: &str, point: &[(&str, i64)], better: f64) -> Rule {
         better: Some(better),
         ..Rule::default()
     }
+}
+
+/// A profile with these stacks, from the root to the leaf. Names that begin with `sys_` are functions of the
+/// kernel, and each stack has lines of its own.
+pub(crate) fn profile<N: AsRef<str>>(stacks: &[(Vec<N>, u64)]) -> Profile {
+    let mut made = Profile { kernel: true, period_ns: 1_000_000, ..Profile::default() };
+    for (line, (names, count)) in (1..).zip(stacks) {
+        let mut frames = Vec::new();
+        for name in names {
+            let name = name.as_ref().to_owned();
+            let (module, kind) = match name.starts_with("sys_") {
+                true => ("[kernel]", Code::Kernel),
+                false => ("/srv/server", Code::User),
+            };
+            frames.push(made.frames.len() as u32);
+            let module = module.to_owned();
+            made.frames.push(Frame { name, module, kind, inlined: false, file: None, line: Some(line) });
+        }
+        made.stacks.push(Stack { frames, count: *count });
+        made.samples = made.samples.saturating_add(*count);
+    }
+    made
 }

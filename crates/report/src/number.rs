@@ -47,6 +47,12 @@ pub fn seconds(value: f64) -> String {
     scaled(value, &[(1.0, " s"), (1e-3, " ms"), (1e-6, " us"), (1e-9, " ns")])
 }
 
+/// A change of a time in seconds, with its sign: `+12.3 us`, `-607 ns`. What would be `0.00 ns` is `0 ns`.
+pub fn signed_seconds(value: f64) -> String {
+    let shown = if value.abs() < 0.005e-9 { 0.0 } else { value };
+    if shown > 0.0 { format!("+{}", seconds(shown)) } else { seconds(shown) }
+}
+
 /// A time in microseconds, as [`seconds`] shows it.
 pub fn micros(value: f64) -> String {
     seconds(value / 1e6)
@@ -244,6 +250,12 @@ mod tests {
         ] {
             assert_eq!(show(value, unit), shown);
         }
+    }
+
+    #[test]
+    fn changes_of_times_have_signs() {
+        let shown = [12.3e-6, -607e-9, 0.0, -1e-13, 6e-12].map(signed_seconds);
+        assert_eq!(shown, ["+12.3 us", "-607 ns", "0 ns", "0 ns", "+0.01 ns"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod axis;
 mod canvas;
+mod flame;
 mod heat;
 mod lines;
 mod panels;
@@ -13,6 +14,7 @@ mod rows;
 mod small;
 
 pub(crate) use axis::{Axis, Scale, Ticks};
+pub(crate) use flame::{Block, Flame};
 pub(crate) use heat::{Cell, Heat};
 pub(crate) use lines::{Band, Drawn, Lines, Point, Series};
 pub(crate) use panels::Panels;
@@ -77,6 +79,8 @@ pub(crate) enum Drawing {
     Heat(Heat),
     /// Values one below the other.
     Rows(Rows),
+    /// Boxes under their callers.
+    Flame(Flame),
 }
 
 /// The width of a drawing, in its units. They are pixels at its natural size.
@@ -125,6 +129,7 @@ impl Drawing {
             Self::Small(small) => small.draw(&mut canvas, width),
             Self::Heat(heat) => heat.draw(&mut canvas, width),
             Self::Rows(rows) => rows.draw(&mut canvas, width),
+            Self::Flame(flame) => flame.draw(&mut canvas, width),
         };
         let (class, wide) = (width.class(), width.units());
         let id = format!("{id}-{class}");
@@ -145,6 +150,7 @@ impl Drawing {
             Self::Small(small) => small.data(),
             Self::Heat(heat) => heat.data(),
             Self::Rows(rows) => rows.data(),
+            Self::Flame(flame) => flame.data(),
         }
     }
 }
@@ -174,4 +180,4 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -301,6 +301,7 @@ fn every_format_has_the_same_order() {
         command: "run upload-buffers",
         seed: 5,
         environment: &serde_json::json!({ "kernel": "of a test" }),
+        profiles: &[],
     };
     let section = [
         "is 6.80x as fast",

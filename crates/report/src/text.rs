@@ -8,7 +8,8 @@ use crate::number::several;
 use crate::parts::{ORDER, Part};
 use crate::words::tuned::lines_to_paste;
 use crate::words::{
-    Advice, Asked, Captioned, advice, beside, generators, headlines, left_out, notes, outlier, tables,
+    Advice, Asked, Captioned, ComparedFunctions, advice, beside, functions, generators, headlines, left_out,
+    notes, outlier, tables,
 };
 use crate::{cell, printable};
 
@@ -18,11 +19,50 @@ pub(crate) const RED: &str = "31";
 pub(crate) const GREEN: &str = "32";
 pub(crate) const YELLOW: &str = "33";
 
+/// So many functions of a comparison have a row. The formats for other tools have all.
+const MOST_FUNCTIONS: usize = 20;
+
+/// What is said of an experiment without functions.
+const NO_FUNCTIONS: &str = "no functions: no comparison is decided, or the scenarios have no profiles, which `try` and `run --full` make of servers \
+                            where the kernel allows it";
+
 /// All experiments, in lines of at most `width` columns as far as words and keys allow. `colour` adds ANSI colours.
 pub fn text(findings: &Findings, width: usize, colour: bool) -> String {
     let page = Page::new(width, colour);
     let sections = findings.views().map(|e| page.experiment(&e));
     sections.collect::<Vec<_>>().join("\n")
+}
+
+/// The functions in which the CPU time of scenarios differs, a table for each comparison that is decided. See [`text`].
+pub fn functions_text(findings: &Findings, width: usize, colour: bool) -> String {
+    let page = Page::new(width, colour);
+    let mut out = String::new();
+    for experiment in &findings.experiments {
+        let Some(e) = experiment.views().next() else { continue };
+        page.paragraph(&mut out, BOLD, "", &format!("{}: {}", e.name, e.title));
+        let unit = e.workload.about().unit.name;
+        let name = |at: usize| e.estimates.get(at).map_or_else(String::new, |of| e.label(&of.scenario));
+        let mut any = false;
+        for cpu in &e.cpu {
+            let (first, second) = (name(cpu.less), name(cpu.more));
+            let Some(found) = &cpu.functions else { continue };
+            let arms = [first.as_str(), second.as_str()];
+            let compared = ComparedFunctions {
+                functions: found,
+                arms,
+                unit,
+                first_cpu_s: cpu.less_s,
+                rows: MOST_FUNCTIONS,
+            };
+            out.push('\n');
+            page.table(&mut out, &functions(&compared));
+            any = true;
+        }
+        if !any {
+            page.paragraph(&mut out, "", "  ", NO_FUNCTIONS);
+        }
+    }
+    out
 }
 
 /// The width, and whether to use colours.

@@ -24,23 +24,65 @@ const MOST: f64 = 2.0 / 3.0;
 /// By how many times the share of its time that is new exceeds that of the whole.
 const MORE_THAN_WHOLE: f64 = 1.5;
 
-/// Functions whose new shares are this close to each other are equally likely. Then the outermost one is named, and what it mostly
-/// calls is a part.
+/// Functions whose new shares are this close to each other are equally likely.
 const ALIKE: f64 = 0.1;
 
-/// So many parts are kept.
-const MOST_PARTS: usize = 24;
+/// Of these the innermost one is named that has at least this share of the largest change: what calls it adds nothing of its own.
+const NEARLY_ALL: f64 = 0.9;
 
 /// Parts with fewer samples than this in all rounds together are not told apart.
 const FEWEST_SAMPLES: u64 = 5;
 
+/// The name of the part that all rare functions are together.
+pub const FEW_SAMPLES: &str = "[functions with few samples]";
+
 /// A function, or a system call of the kernel.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 pub struct Function {
     /// Its name; of what has no name, the module in brackets.
     pub name: String,
     /// Whether it is the kernel's time in this system call.
     pub kernel: bool,
+}
+
+impl Function {
+    /// The function of a frame. Functions are the same in both arms if they have the same name. What has none
+    /// is known by its module, if it has one. The kernel's functions are not told from others.
+    pub fn of(frame: &Frame) -> Self {
+        let module = frame.module.rsplit('/').next().unwrap_or_default().trim_matches(['[', ']']);
+        let name = match frame.name.starts_with('[') && !module.is_empty() {
+            true => format!("[{module}]"),
+            false if frame.kind == Kind::Runtime => made(&frame.name).0,
+            false => compiled(&frame.name).to_owned(),
+        };
+        Self { name, kernel: false }
+    }
+}
+
+/// A compiled function without what a compiler adds to the name of a part or of a copy of it, which differs between builds.
+fn compiled(name: &str) -> &str {
+    let added = [".constprop", ".part.", ".isra.", ".cold", ".lto_priv"];
+    added.iter().filter_map(|added| name.split_once(added)).map(|(own, _)| own).min().unwrap_or(name)
+}
+
+/// A function that a runtime made, as it is in any folder and at any line, and its place as `file:line` if the runtime says it. V8 says
+/// `JS:*name /folder/file.js:line:column`, with a mark of how it was compiled, and Python `py::name:/folder/file.py`.
+fn made(name: &str) -> (String, Option<String>) {
+    let file = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    if let Some((name, path)) = name.strip_prefix("py::").and_then(|name| name.split_once(':')) {
+        return (format!("{name} {}", file(path)), None);
+    }
+    let Some((own, place)) = name.strip_prefix("JS:").and_then(|name| name.rsplit_once(' ')) else {
+        return (name.strip_prefix('$').unwrap_or(name).to_owned(), None);
+    };
+    let own = own.trim_start_matches(['*', '~', '^', '+']);
+    let own = if own.is_empty() { "(anonymous)" } else { own };
+    let place = file(place);
+    let mut parts = place.rsplitn(3, ':');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(_), Some(line), Some(file)) => (format!("{own} {file}"), Some(format!("{file}:{line}"))),
+        _ => (format!("{own} {place}"), None),
+    }
 }
 
 /// A function's time for a unit of work in both arms.
@@ -58,12 +100,13 @@ pub struct FunctionChange {
 /// Where the difference in CPU time between two arms is.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Functions {
-    /// The parts, with the largest changes first; of many, only these.
+    /// The parts, with the largest changes first. Their changes add up to that of the whole.
     pub parts: Vec<FunctionChange>,
-    /// How much all other parts have changed together, in the same shares. With it the changes add up to that of the whole.
-    pub rest: f64,
     /// The function that carries the difference, with all that it calls. None if no function certainly does.
     pub carrier: Option<FunctionChange>,
+    /// What calls it, if that carries as much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Function>,
 }
 
 /// Divides the difference between two arms. `ratio` is the location of ln(second arm / first arm) of the CPU time for a unit of
@@ -74,11 +117,9 @@ pub fn functions(ratio: &Location, profiles: [&[&Profile]; 2]) -> Option<Functio
     let by_part = changes(ratio, profiles, own)?;
     let inclusive = changes(ratio, profiles, inclusive)?;
     let depths = depths(profiles.into_iter().flatten().copied());
-    let mut carrier = carrier(ratio, inclusive, &depths);
+    let (mut carrier, caller) = carrier(ratio, inclusive, &depths).unzip();
     let mut parts = by_part;
     parts.sort_by(|a, b| b.change.change().abs().total_cmp(&a.change.change().abs()));
-    let others = parts.split_off(parts.len().min(MOST_PARTS));
-    let rest = others.iter().map(|part| part.change.change()).sum();
     let lines = lines(profiles.into_iter().flatten().copied());
     for shown in parts.iter_mut().chain(&mut carrier) {
         shown.at = lines.get(&shown.function).and_then(|seen| {
@@ -86,7 +127,7 @@ pub fn functions(ratio: &Location, profiles: [&[&Profile]; 2]) -> Option<Functio
             Some(line.clone())
         });
     }
-    Some(Functions { parts, rest, carrier })
+    Some(Functions { parts, carrier, caller: caller.flatten() })
 }
 
 /// How often each line of each function was seen, as `file:line` with the name of the file alone.
@@ -95,10 +136,11 @@ fn lines<'p>(profiles: impl Iterator<Item = &'p Profile>) -> BTreeMap<Function, 
     let stacks = profiles.flat_map(|profile| profile.stacks.iter().map(move |stack| (profile, stack)));
     for (profile, stack) in stacks {
         for frame in profile.frames_of(stack).filter(|frame| frame.kind != Kind::Kernel) {
-            let Some((file, line)) = frame.file.as_ref().zip(frame.line) else { continue };
-            let name = file.rsplit('/').next().unwrap_or(file);
-            *lines.entry(named(frame)).or_default().entry(format!("{name}:{line}")).or_default() +=
-                stack.count;
+            let said = frame.file.as_ref().zip(frame.line);
+            let said = said.map(|(file, line)| format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)));
+            let of_runtime = || made(&frame.name).1.filter(|_| frame.kind == Kind::Runtime);
+            let Some(place) = said.or_else(of_runtime) else { continue };
+            *lines.entry(Function::of(frame)).or_default().entry(place).or_default() += stack.count;
         }
     }
     lines
@@ -128,7 +170,7 @@ fn changes(
     };
     let [first, second] = rounds.each_ref().map(|arm| arm.iter().map(counted).collect::<Vec<_>>());
     let changes = part_changes(ratio, [&first, &second], LEVEL)?;
-    let others = Function { name: "[functions with few samples]".to_owned(), kernel: false };
+    let others = Function { name: FEW_SAMPLES.to_owned(), kernel: false };
     let functions = told.into_iter().chain([others]);
     Some(
         functions
@@ -139,12 +181,12 @@ fn changes(
 }
 
 /// The function that carries the difference, of those that have certainly grown if the second arm takes more, and certainly
-/// shrunk if it takes less.
+/// shrunk if it takes less; and what calls it, if that is as likely.
 fn carrier(
     ratio: &Location,
     inclusive: Vec<FunctionChange>,
     depths: &BTreeMap<Function, usize>,
-) -> Option<FunctionChange> {
+) -> Option<(FunctionChange, Option<Function>)> {
     let (low, high) = ratio.interval(LEVEL);
     if low <= 0.0 && high >= 0.0 {
         return None;
@@ -162,8 +204,16 @@ fn carrier(
     };
     let candidates: Vec<FunctionChange> = inclusive.into_iter().filter(carries).collect();
     let newest = candidates.iter().map(|f| new(&f.change)).fold(0.0, f64::max);
-    let alike = candidates.into_iter().filter(|f| new(&f.change) >= newest - ALIKE);
-    alike.min_by_key(|f| depths.get(&f.function).copied())
+    let alike: Vec<FunctionChange> =
+        candidates.into_iter().filter(|f| new(&f.change) >= newest - ALIKE).collect();
+    let most = alike.iter().map(|f| f.change.change() * sign).fold(0.0, f64::max);
+    let mut whole: Vec<FunctionChange> =
+        alike.into_iter().filter(|f| f.change.change() * sign >= NEARLY_ALL * most).collect();
+    let depth = |f: &FunctionChange| depths.get(&f.function).copied();
+    whole.sort_by_key(depth);
+    let carrier = whole.pop()?;
+    let caller = whole.pop().filter(|caller| depth(caller) < depth(&carrier));
+    Some((carrier, caller.map(|caller| caller.function)))
 }
 
 /// How near to the root each function is at most, in calls.
@@ -173,7 +223,7 @@ fn depths<'p>(profiles: impl Iterator<Item = &'p Profile>) -> BTreeMap<Function,
         profiles.flat_map(|profile| profile.stacks.iter().map(move |stack| (profile, stack)))
     {
         for (depth, frame) in profile.frames_of(stack).enumerate() {
-            let least = depths.entry(named(frame)).or_insert(depth);
+            let least = depths.entry(Function::of(frame)).or_insert(depth);
             *least = depth.min(*least);
         }
     }
@@ -186,7 +236,7 @@ fn own(profile: &Profile) -> Samples {
     for stack in &profile.stacks {
         // A function that the compiler put into another is part of that one: what is inlined differs between builds.
         let leaf = profile.frames_of(stack).rev().find(|frame| !frame.inlined);
-        if let Some(function) = leaf.filter(|frame| frame.kind != Kind::Kernel).map(named) {
+        if let Some(function) = leaf.filter(|frame| frame.kind != Kind::Kernel).map(Function::of) {
             *samples.entry(function).or_default() += stack.count;
         }
     }
@@ -201,21 +251,12 @@ fn inclusive(profile: &Profile) -> Samples {
     let mut samples = Samples::new();
     for stack in &profile.stacks {
         let frames = profile.frames_of(stack).filter(|frame| frame.kind != Kind::Kernel);
-        let functions: BTreeSet<Function> = frames.map(named).collect();
+        let functions: BTreeSet<Function> = frames.map(Function::of).collect();
         for function in functions {
             *samples.entry(function).or_default() += stack.count;
         }
     }
     samples
-}
-
-/// Functions are the same in both arms if they have the same name. What has none is known by its module.
-fn named(frame: &Frame) -> Function {
-    let name = match frame.name.starts_with('[') {
-        true => format!("[{}]", frame.module.rsplit('/').next().unwrap_or_default().trim_matches(['[', ']'])),
-        false => frame.name.clone(),
-    };
-    Function { name, kernel: false }
 }
 
 #[cfg(test)]
@@ -278,18 +319,22 @@ mod tests {
         // 300 samples and 60 more: a fifth.
         let found = found(&ratio(1.2, 0.005), &rounds(3), &rounds(63));
         let carrier = found.carrier.clone().unwrap();
-        assert_eq!(carrier.function.name, "check_token");
+        // All of `check_token` is in `hash`.
+        assert_eq!(
+            (carrier.function.name.as_str(), found.caller.as_ref().unwrap().name.as_str()),
+            ("hash", "check_token")
+        );
         assert!((carrier.change.change() - 0.2).abs() < 0.02, "{carrier:?}");
         let [first, ..] = &found.parts[..] else { panic!("{found:?}") };
         assert_eq!((first.function.name.as_str(), first.change.has_grown()), ("hash", true));
-        let sum = found.rest + found.parts.iter().map(|part| part.change.change()).sum::<f64>();
+        let sum: f64 = found.parts.iter().map(|part| part.change.change()).sum();
         assert!((sum - 0.2).abs() < 1e-9, "{sum}");
     }
 
     #[test]
     fn a_function_that_got_faster_is_named_too() {
         let found = found(&ratio(1.0 / 1.2, 0.005), &rounds(63), &rounds(3));
-        assert_eq!(found.carrier.map(|carrier| carrier.function.name).as_deref(), Some("check_token"));
+        assert_eq!(found.carrier.map(|carrier| carrier.function.name).as_deref(), Some("hash"));
     }
 
     #[test]
@@ -303,8 +348,41 @@ mod tests {
         // The same shares, and a slower machine.
         let found = found(&ratio(1.3, 0.005), &rounds(30), &rounds(30));
         assert_eq!(found.carrier, None);
-        let sum = found.rest + found.parts.iter().map(|part| part.change.change()).sum::<f64>();
+        let sum: f64 = found.parts.iter().map(|part| part.change.change()).sum();
         assert!((sum - 0.3).abs() < 1e-9, "{sum}");
+    }
+
+    #[test]
+    fn functions_of_two_builds_have_one_name() {
+        let table = [
+            (Kind::User, "check_token.constprop.0", "check_token", None),
+            (Kind::User, "main.(*Server).Serve", "main.(*Server).Serve", None),
+            (Kind::Runtime, "JS:*check /tmp/a/srv.js:3:19", "check srv.js", Some("srv.js:3")),
+            (Kind::Runtime, "JS:~ /tmp/b/srv.js:4:19", "(anonymous) srv.js", Some("srv.js:4")),
+            (Kind::Runtime, "JS:^emit node:events:471:44", "emit node:events", Some("node:events:471")),
+            (Kind::Runtime, "py::check:/tmp/a/app.py", "check app.py", None),
+            (Kind::Runtime, "$srv:check/2", "srv:check/2", None),
+        ];
+        for (kind, name, known, place) in table {
+            let (name, module) = (name.to_owned(), "/srv".to_owned());
+            let frame = Frame { name, module, kind, inlined: false, file: None, line: None };
+            assert_eq!(Function::of(&frame).name, known);
+            assert_eq!(made(&frame.name).1.as_deref().filter(|_| kind == Kind::Runtime), place);
+        }
+    }
+
+    #[test]
+    fn what_has_no_name_is_known_by_its_module() {
+        for (name, module, shown) in [
+            ("read", "/lib/libc.so.6", "read"),
+            ("[unknown]", "/lib/libc.so.6", "[libc.so.6]"),
+            ("[unknown]", "[vdso]", "[vdso]"),
+            ("[ended]", "", "[ended]"),
+        ] {
+            let (name, module) = (name.to_owned(), module.to_owned());
+            let frame = Frame { name, module, kind: Kind::Unknown, inlined: false, file: None, line: None };
+            assert_eq!(Function::of(&frame).name, shown);
+        }
     }
 
     #[test]

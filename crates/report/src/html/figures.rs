@@ -2,6 +2,7 @@
 
 mod comparisons;
 mod course;
+mod flame;
 mod knobs;
 mod scenarios;
 mod search;
@@ -12,6 +13,8 @@ use std::collections::BTreeMap;
 use lab::experiment::grid::Axis as Knob;
 use lab::findings::{Estimate, FigureView, Findings, Unit};
 use systems::{Point, Value, is_reference};
+
+pub use flame::flame_graph;
 
 use super::figure::Figure;
 use crate::svg::{Axis, HUES, Interval, NOT_RANKED, Scale, Style, Ticks};

@@ -154,7 +154,7 @@ fn colour(share: f64) -> [u8; 3] {
 }
 
 /// The approximate relative luminance (WCAG 2), exact enough to choose between black and white text.
-fn brightness(colour: [u8; 3]) -> f64 {
+pub(super) fn brightness(colour: [u8; 3]) -> f64 {
     let linear = colour.map(|c| (f64::from(c) / 255.0).powf(2.2));
     0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 }

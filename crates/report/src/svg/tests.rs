@@ -80,6 +80,24 @@ fn grid(cells: Vec<Vec<Option<Cell>>>, range: (f64, f64)) -> Drawing {
     })
 }
 
+fn flame(boxes: &[(usize, [f64; 2], Option<f64>)]) -> Drawing {
+    let block = |&(depth, edges, change): &(usize, [f64; 2], Option<f64>)| Block {
+        depth,
+        edges,
+        change,
+        dark: depth % 2 == 1,
+        name: HOSTILE.to_owned(),
+        note: HOSTILE.to_owned(),
+        tip: HOSTILE.to_owned(),
+        cells: vec![HOSTILE.to_owned()],
+    };
+    Drawing::Flame(Flame {
+        columns: vec![HOSTILE.to_owned()],
+        blocks: boxes.iter().map(block).collect(),
+        dark: HOSTILE,
+    })
+}
+
 fn all() -> Vec<Drawing> {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
     vec![
@@ -96,7 +114,30 @@ fn all() -> Vec<Drawing> {
         heat(vec![vec![Some(1.0), None], vec![Some(1e6), Some(nan)]], (1.0, 1e6)),
         heat(vec![vec![Some(5.0)]], (5.0, 5.0)),
         heat(Vec::new(), (inf, -inf)),
+        flame(&[(0, [0.0, 1.0], Some(1.0)), (1, [0.0, 0.9], Some(-1.0)), (2, [0.2, 0.201], None)]),
+        flame(&[(0, [0.0, 0.0], None), (1, [nan, nan], Some(nan)), (1, [0.0, nan], Some(inf))]),
+        flame(&[]),
     ]
+}
+
+/// Fails unless each tag is closed in its order, quotes are paired, and no text has what XML forbids.
+pub(crate) fn assert_well_formed(markup: &str) {
+    let mut open = Vec::new();
+    for part in markup.split('<').skip(1) {
+        let (tag, text) = part.split_once('>').unwrap_or_else(|| panic!("a tag without an end: <{part}"));
+        assert!(tag.matches('"').count().is_multiple_of(2) && !text.contains('>'), "<{part}");
+        let is_entity =
+            |rest: &str| ["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|e| rest.starts_with(e));
+        assert!(part.split('&').skip(1).all(is_entity), "<{part}");
+        let is_forbidden = |c| matches!(c, '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}');
+        assert!(!part.contains(is_forbidden), "<{part}");
+        match tag.strip_prefix('/') {
+            Some(name) => assert_eq!(open.pop(), Some(name), "<{part}"),
+            None if tag.ends_with('/') => {}
+            None => open.extend(tag.split_whitespace().next()),
+        }
+    }
+    assert_eq!(open, Vec::<&str>::new());
 }
 
 #[test]
@@ -106,7 +147,7 @@ fn drawings_are_well_formed_named_and_escaped() {
             let svg = drawing.svg(width, "f1", HOSTILE, HOSTILE);
             assert_eq!(svg.matches("<svg").count(), 1, "{svg}");
             assert!(svg.ends_with("</svg>") && svg.matches("</svg>").count() == 1, "{svg}");
-            assert_eq!(svg.matches("<g ").count(), svg.matches("</g>").count());
+            assert_well_formed(&svg);
             assert!(!svg.contains("<script") && !svg.contains('\u{1b}'), "{svg}");
             assert!(!svg.contains("NaN") || !svg.contains("=\"NaN"), "{svg}");
             let id = format!("f1-{}", width.class());

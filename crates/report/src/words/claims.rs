@@ -9,8 +9,8 @@ use lab::findings::{
 use stats::Verdict;
 use systems::work::Purpose;
 
-use super::more_cpu::functions;
 use super::missing::{missing, unanswered};
+use super::more_cpu::functions;
 use super::options::Asked;
 use super::reasons::counts;
 use super::verdicts::FAR;

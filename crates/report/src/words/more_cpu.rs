@@ -20,7 +20,9 @@ pub(super) fn functions(cpu: &CpuDifference, unit: &WorkUnit) -> String {
     let whole = cpu.ratio.estimate - 1.0;
     let (more, found) = (time(whole), cpu.functions.as_ref());
     if let Some(carrier) = found.and_then(|found| found.carrier.as_ref()) {
-        let (change, name) = (carrier.change.change(), named(carrier));
+        let caller = found.and_then(|found| found.caller.as_ref());
+        let caller = caller.map_or_else(String::new, |caller| format!(", which `{}` calls", caller.name));
+        let (change, name) = (carrier.change.change(), format!("{}{caller}", named(carrier)));
         return match change >= ALL * whole {
             true => format!("the {more} more CPU a {} are in {name}", unit.name),
             false => format!("{} of the {more} more CPU a {} are in {name}", time(change), unit.name),
@@ -64,7 +66,7 @@ mod tests {
 
     fn said(carrier: Option<FunctionChange>, parts: Vec<FunctionChange>) -> String {
         let ratio = Ratio { estimate: 1.45, low: 1.4, high: 1.5 };
-        let functions = Some(Functions { parts, carrier, rest: 0.0 });
+        let functions = Some(Functions { parts, carrier, caller: None });
         let cpu = CpuDifference { less: 0, more: 1, less_s: 100e-6, ratio, functions };
         functions_of(&cpu)
     }
