@@ -33,6 +33,14 @@ pub fn text(findings: &Findings, width: usize, colour: bool) -> String {
     sections.collect::<Vec<_>>().join("\n")
 }
 
+/// The functions in which two arms differ.
+#[cfg(test)]
+pub(crate) fn functions_table(compared: &ComparedFunctions<'_>, width: usize, colour: bool) -> String {
+    let mut out = String::new();
+    Page::new(width, colour).table(&mut out, &functions(compared));
+    out
+}
+
 /// The functions in which the CPU time of scenarios differs, a table for each comparison that is decided. See [`text`].
 pub fn functions_text(findings: &Findings, width: usize, colour: bool) -> String {
     let page = Page::new(width, colour);

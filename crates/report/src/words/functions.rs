@@ -169,7 +169,7 @@ mod tests {
     fn shown(functions: &Functions, rows: usize) -> String {
         let arms = ["old", "new"];
         let compared = ComparedFunctions { functions, arms, unit: "request", first_cpu_s: 50e-6, rows };
-        crate::functions_text(&compared, 100, false)
+        crate::text::functions_table(&compared, 100, false)
     }
 
     #[test]
