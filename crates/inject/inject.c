@@ -1,0 +1,158 @@
+/*
+ * A library that is preloaded into a server (LD_PRELOAD, ld.so(8)) and gives it one suspected cause of slowness:
+ * reads that return fewer bytes, or further system calls for each read.
+ *
+ * It stands before the reading functions of the C library and makes their system calls itself. It needs no library, so the same file
+ * is loaded by glibc and musl. NARROWS_INJECT says what to do: `cap=BYTES`, `calls=THOUSANDTHS`, with commas
+ * between them. Thousandths are those of a call for each read that returned bytes; what is left over is kept for the next read. With
+ * none of them it only makes the calls itself, so such an arm is what others are compared with.
+ */
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+extern int *__errno_location(void);
+extern char **environ;
+
+static size_t cap;
+static unsigned long calls;
+
+static long system_call(long number, long a, long b, long c, long d, long e, long f) {
+#if defined(__x86_64__)
+    long result;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+    return result;
+#elif defined(__aarch64__)
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+    return x0;
+#else
+#error "this processor is not supported"
+#endif
+}
+
+static const char *value_of(const char *text, const char *name) {
+    while (*text) {
+        const char *here = text, *wanted = name;
+        while (*wanted && *here == *wanted) here++, wanted++;
+        if (!*wanted && *here == '=') return here + 1;
+        while (*text && *text != ',') text++;
+        if (*text == ',') text++;
+    }
+    return "";
+}
+
+static unsigned long number(const char *text) {
+    unsigned long sum = 0;
+    while (*text >= '0' && *text <= '9' && sum < 1UL << 40) sum = sum * 10 + (unsigned long)(*text++ - '0');
+    return sum;
+}
+
+__attribute__((constructor)) static void begin(void) {
+    for (char **each = environ; each && *each; each++) {
+        const char *said = value_of(*each, "NARROWS_INJECT");
+        if (!*said) continue;
+        cap = number(value_of(said, "cap"));
+        calls = number(value_of(said, "calls"));
+    }
+}
+
+/* What is owed of a thousand calls, to this thread. */
+static _Thread_local unsigned long owed;
+
+/* What the C library returns for this result of a system call. */
+static ssize_t returned(long result) {
+    if (result >= 0) return result;
+    *__errno_location() = (int)-result;
+    return -1;
+}
+
+/* The same of a read of a socket. */
+static ssize_t ended(long result) {
+    if (result > 0) {
+        for (owed += calls; owed >= 1000; owed -= 1000) system_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
+    }
+    return returned(result);
+}
+
+static size_t capped(size_t length) {
+    return cap && length > cap ? cap : length;
+}
+
+static int is_socket(int fd) {
+    int type, length = sizeof type;
+    return system_call(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, (long)&type, (long)&length, 0) == 0;
+}
+
+ssize_t read(int fd, void *to, size_t length) {
+    /* A reader of a file may take a short read for its end. Every arm asks, so the question is no difference. */
+    if (!is_socket(fd)) return returned(system_call(SYS_read, fd, (long)to, (long)length, 0, 0, 0));
+    return ended(system_call(SYS_read, fd, (long)to, (long)capped(length), 0, 0, 0));
+}
+
+ssize_t recvfrom(int fd, void *restrict to, size_t length, int flags, struct sockaddr *restrict from, socklen_t *restrict size) {
+    return ended(system_call(SYS_recvfrom, fd, (long)to, (long)capped(length), flags, (long)from, (long)size));
+}
+
+ssize_t recv(int fd, void *to, size_t length, int flags) {
+    return recvfrom(fd, to, length, flags, NULL, NULL);
+}
+
+/* As many of these parts as the cap allows. */
+enum { MOST_PARTS = 64 };
+
+static int capped_parts(struct iovec *parts, const struct iovec *given, int count) {
+    size_t left = cap;
+    int kept = 0;
+    while (kept < count && kept < MOST_PARTS && left > 0) {
+        parts[kept] = given[kept];
+        if (parts[kept].iov_len > left) parts[kept].iov_len = left;
+        left -= parts[kept].iov_len;
+        kept++;
+    }
+    return kept;
+}
+
+ssize_t readv(int fd, const struct iovec *given, int count) {
+    struct iovec parts[MOST_PARTS];
+    if (!is_socket(fd)) return returned(system_call(SYS_readv, fd, (long)given, count, 0, 0, 0));
+    if (!cap) return ended(system_call(SYS_readv, fd, (long)given, count, 0, 0, 0));
+    return ended(system_call(SYS_readv, fd, (long)parts, capped_parts(parts, given, count), 0, 0, 0));
+}
+
+ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
+    struct iovec parts[MOST_PARTS];
+    if (!cap) return ended(system_call(SYS_recvmsg, fd, (long)message, flags, 0, 0, 0));
+    struct msghdr less = *message;
+    less.msg_iov = parts;
+    less.msg_iovlen = (size_t)capped_parts(parts, message->msg_iov, (int)message->msg_iovlen);
+    long result = system_call(SYS_recvmsg, fd, (long)&less, flags, 0, 0, 0);
+    message->msg_namelen = less.msg_namelen;
+    message->msg_controllen = less.msg_controllen;
+    message->msg_flags = less.msg_flags;
+    return ended(result);
+}
+
+/* What programs call that were compiled with _FORTIFY_SOURCE. */
+ssize_t __read_chk(int fd, void *to, size_t length, size_t room) {
+    return read(fd, to, length < room ? length : room);
+}
+
+ssize_t __recv_chk(int fd, void *to, size_t length, size_t room, int flags) {
+    return recv(fd, to, length < room ? length : room, flags);
+}
+
+ssize_t __recvfrom_chk(int fd, void *restrict to, size_t length, size_t room, int flags, struct sockaddr *restrict from, socklen_t *restrict size) {
+    return recvfrom(fd, to, length < room ? length : room, flags, from, size);
+}
