@@ -9,7 +9,12 @@ fn main() {
     let compiler = cc::Build::new().no_default_flags(true).cargo_metadata(false).get_compiler();
     let mut command = compiler.to_command();
     command.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-fPIC", "-shared", "-nostdlib", "-s"]);
-    command.args(["-ftls-model=initial-exec", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-Wl,--build-id=none"]);
+    command.args([
+        "-ftls-model=initial-exec",
+        "-fno-stack-protector",
+        "-U_FORTIFY_SOURCE",
+        "-Wl,--build-id=none",
+    ]);
     command.arg("-o").arg(out).arg("inject.c");
     assert!(command.status().expect("a C compiler").success(), "{command:?} failed");
 }

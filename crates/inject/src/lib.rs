@@ -67,8 +67,12 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         std::fs::write(path("reader.c"), READER).unwrap();
         std::fs::write(path("inject.so"), LIBRARY).unwrap();
-        let built =
-            Command::new("cc").args(["-O2", "-o"]).arg(path("reader")).arg(path("reader.c")).status().unwrap();
+        let built = Command::new("cc")
+            .args(["-O2", "-o"])
+            .arg(path("reader"))
+            .arg(path("reader.c"))
+            .status()
+            .unwrap();
         assert!(built.success());
         let variables = injection.variables(&path("inject.so"));
         let output = Command::new("env").args(variables).arg(path("reader")).output().unwrap();

@@ -19,6 +19,7 @@ pub mod experiment;
 mod figures;
 pub mod findings;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
+pub mod mediation;
 pub mod observation;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod plan;

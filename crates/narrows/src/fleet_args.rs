@@ -67,6 +67,11 @@ pub fn address(text: &str) -> Result<IpAddr, String> {
 }
 
 impl FleetArgs {
+    /// Whether everything happens on this machine.
+    pub fn is_here(&self) -> bool {
+        self.sut.is_none() && self.generators.is_empty()
+    }
+
     /// Whether another machine is named.
     pub fn any(&self) -> bool {
         self.sut.is_some() || !self.generators.is_empty()

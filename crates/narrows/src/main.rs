@@ -42,6 +42,7 @@ mod tls_args;
 mod traffic;
 mod try_verb;
 mod tune_verb;
+mod why_verb;
 
 use std::process::ExitCode;
 
@@ -65,6 +66,8 @@ enum Verb {
     Try(Box<try_verb::Args>),
     /// Search for the best setting of the knobs of a system or of a command
     Tune(Box<tune_verb::Args>),
+    /// Test the reasons of a comparison: give the faster command each suspected cause alone
+    Why(why_verb::Args),
     /// Drive one target
     Load(Box<load_verb::Args>),
     /// Serve the reference endpoints: /, /echo, /upload, /wait/MS
@@ -137,6 +140,7 @@ fn main() -> ExitCode {
         },
         Verb::Try(args) => question::answer(Question::Try(args), files),
         Verb::Tune(args) => question::answer(Question::Tune(args), files),
+        Verb::Why(args) => why_verb::run(&args, files),
         Verb::Systems(args) => systems_verb::run(&args),
         Verb::Init(args) => init_verb::run(&args),
         Verb::Report(args) => report_verb::run(&args),

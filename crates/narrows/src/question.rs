@@ -58,7 +58,7 @@ impl Question {
     ///
     /// # Errors
     /// This version does not understand it.
-    fn of(run: RunId, header: &RunHeader) -> anyhow::Result<Self> {
+    pub fn of(run: RunId, header: &RunHeader) -> anyhow::Result<Self> {
         let command = &header.command;
         let unread = |why: &str| {
             anyhow!("run {run} began with `narrows {command}`, which cannot be read again: {why}")
@@ -74,6 +74,14 @@ impl Question {
             Verb::Try(args) => Ok(Self::Try(args)),
             Verb::Tune(args) => Ok(Self::Tune(args)),
             _ => bail!(unread("this verb begins no run")),
+        }
+    }
+
+    /// The options of a comparison of commands. None if it asks something else.
+    pub fn into_try(self) -> Option<try_verb::Args> {
+        match self {
+            Self::Try(args) if !args.is_of_commits() => Some(*args),
+            _ => None,
         }
     }
 

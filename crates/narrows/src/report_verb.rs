@@ -128,6 +128,11 @@ impl Saved {
         Ok(Self { id, header, observations, found })
     }
 
+    /// Its observations.
+    pub fn observations(&self) -> &[Observation] {
+        &self.observations
+    }
+
     /// The run in a format, in one screen if that is text. The judgement is for the formats that are read by CI.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ mod commits;
 mod duet;
 mod question;
 mod save;
+pub mod why;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -170,6 +171,11 @@ pub fn resume(args: &Args, asked: &Asked, run: &Run, lab: &LabArgs, files: Limit
 }
 
 impl Args {
+    /// These with the options of `narrows why` in place of their own.
+    pub fn for_why(self, budget: Option<Duration>, quiet: bool, store: StoreArg) -> Self {
+        Self { budget, quiet, store, ..self }
+    }
+
     /// Says that answers are streams of several events, if no figure is about how they arrive.
     fn tell_of_streams(&self, events: Option<u64>) {
         let of_streams = |choice: &FigureChoice| choice.figure(Workload::Requests).is_of_streams();

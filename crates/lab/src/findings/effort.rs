@@ -130,6 +130,11 @@ impl Sent {
 }
 
 impl Effort {
+    /// Calls that read, for a unit of work, including those that returned no byte.
+    pub fn reads_per_unit(&self) -> Option<f64> {
+        Some(self.bytes_in_per_unit? / self.bytes_per_read.filter(|bytes| *bytes > 0.0)?)
+    }
+
     /// Computes the effort of one scenario's trials.
     pub(super) fn of<'a>(unit: &WorkUnit, trials: impl Iterator<Item = &'a Measurement> + Clone) -> Self {
         let counted = trials.clone().find_map(|m| m.counted);
