@@ -1,4 +1,5 @@
-//! The table of the functions in which the CPU time of two arms differs. Adds up rows, and computes nothing else.
+//! The table of the functions in which the CPU time of two arms differs. Adds up rows, and computes nothing
+//! else.
 
 use lab::findings::functions::{FEW_SAMPLES, FunctionChange, Functions};
 use lab::findings::{Cell, Column, Row, Table, Unit};
@@ -109,8 +110,8 @@ impl ComparedFunctions<'_> {
     fn caption(&self, all: Sum, named: Sum) -> Caption {
         let ([first, second], unit) = (self.arms, self.unit);
         let about = format!(
-            "CPU time for each {unit} in {first} and in {second}, by the function that ran, and in the kernel by \
-             the system call. All 95 % intervals hold together. The share is that of the whole difference."
+            "CPU time for each {unit} in {first} and in {second}, by the function that ran, and in the kernel \
+             by the system call. All 95 % intervals hold together. The share is that of the whole difference."
         );
         let mut notes = vec![match all.share(named) {
             Some(share) => format!(

@@ -89,8 +89,8 @@ impl Words<'_> {
             return format!("There are no samples of {drawn}, so its functions are not known.");
         }
         let mut said = format!(
-            "Each box is a function under its caller. It is as wide as the CPU time of {drawn} for each {unit} \
-             that the function takes with all that it calls."
+            "Each box is a function under its caller. It is as wide as the CPU time of {drawn} for each \
+             {unit} that the function takes with all that it calls."
         );
         said += &match compares {
             true => format!(
@@ -321,6 +321,16 @@ mod tests {
         let html = flame_graph("f1", "request", arms([&nothing, &old], [1e-6, 2e-6]));
         assert_eq!(tips(&html)[1], "main\nserver\n2.00 us for each request, 100 % of new");
         assert!(!html.contains("NaN") && !html.contains("inf"), "{html}");
+    }
+
+    #[test]
+    fn the_five_largest_paths_of_the_other_arm_are_named() {
+        let [_, new] = served();
+        let gone = |i: u64| (vec![format!("gone{i}")], 10 * i);
+        let old = profile(&(1..=6).map(gone).collect::<Vec<_>>());
+        let about = figure("request", arms([&old, &new], [21e-6, 30e-6])).about;
+        let named = "gone6 (6.00 us); gone5 (5.00 us); gone4 (4.00 us); gone3 (3.00 us); gone2 (2.00 us).";
+        assert!(about.ends_with(&format!(" On paths that only old has, the largest: {named}")), "{about}");
     }
 
     #[test]
