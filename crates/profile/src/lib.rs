@@ -14,7 +14,9 @@
 //!   Rust has them with `-C force-frame-pointers`, and Go always has them. Without them a stack has one frame
 //!   in user space, the function that ran; [`Profile::shallow`] counts such samples. If only the function
 //!   that ran has no frame, its caller is missing: compilers often leave out the frames of functions that
-//!   call no other.
+//!   call no other, and distributions build libc without frame pointers. On x86-64 such callers are found
+//!   nevertheless if the file says how (`.eh_frame`) and they are within the first 2 KiB of the stack, or
+//!   1 KiB where a thread leaves its CPU.
 //! - Code that is made while a program runs has names only if its runtime writes them to `/tmp/perf-PID.map`:
 //!   Node with `--perf-basic-prof`, Python from 3.12 with `-X perf` (if it was built with frame pointers),
 //!   the BEAM with `+JPperf true`, the JVM with an agent.
@@ -25,6 +27,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
+mod cfi;
 pub mod formats;
 mod kernel;
 mod maps;
@@ -40,6 +43,7 @@ mod stacks;
 mod switches;
 mod symbols;
 mod tasks;
+mod unwind;
 mod wait;
 mod waiter;
 mod waits;

@@ -183,11 +183,11 @@ pub(crate) fn function_times<'p, F: Iterator<Item = &'p Frame>>(
 /// What is counted of a stack.
 pub(crate) trait Sum: Default + Copy + PartialEq {
     /// Adds another count to it, and stops at the largest.
-    fn add(&mut self, other: Self);
+    fn grow(&mut self, other: Self);
 }
 
 impl Sum for u64 {
-    fn add(&mut self, other: Self) {
+    fn grow(&mut self, other: Self) {
         *self = self.saturating_add(other);
     }
 }
@@ -209,7 +209,7 @@ impl<S: Sum> Table<S> {
     /// Adds a stack, from the root to the leaf.
     pub(crate) fn add(&mut self, frames: impl IntoIterator<Item = Frame>, count: S) {
         let stack: Vec<u32> = frames.into_iter().filter_map(|frame| self.index(frame)).collect();
-        self.stacks.entry(stack).or_default().add(count);
+        self.stacks.entry(stack).or_default().grow(count);
     }
 
     /// `None` for more frames than have numbers: 2^32.

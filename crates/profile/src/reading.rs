@@ -24,6 +24,8 @@ pub(crate) enum Event<'r> {
     On { of: Source },
     /// Reports had no room. They were made between `since` and `time`.
     Lost { count: u64, since: u64, time: u64 },
+    /// A report could not be understood.
+    Unread,
     /// The kernel stopped sampling for the rest of a tick.
     Throttled,
     /// A process was started by another.

@@ -97,7 +97,7 @@ pub(crate) fn resolve<S: Sum>(
     let (mut table, mut shallow) = (Table::default(), S::default());
     for one in &located {
         if one.user.as_ref().map_or(one.stack.user.len(), Vec::len) == 1 {
-            shallow.add(one.count);
+            shallow.grow(one.count);
         }
         table.add(frames(one, &names, depth), one.count);
     }

@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use perf_event::data::Record;
+use perf_event::data::{Record, SampleRegsAbi};
 use perf_event::events::Software;
 use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
 use rustix::io::Errno;
@@ -20,6 +20,7 @@ use crate::reading::{Event, Sink, Source};
 use crate::refused::{Refused, reason};
 use crate::stacks::Sample;
 use crate::tasks;
+use crate::unwind::Top;
 
 /// `PERF_EVENT_IOC_SET_OUTPUT` of linux/perf_event.h.
 const SET_OUTPUT: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(b'$', 5);
@@ -33,13 +34,19 @@ const PREEMPTED: u16 = 1 << 14;
 /// What each record of all our events has at its end, except samples: a thread, the time and the event, in 24
 /// bytes.
 const TRAILER: SampleFlag = SampleFlag::TID.union(SampleFlag::TIME).union(SampleFlag::ID);
+/// How much of the stack in user space a sample has, in bytes. Functions of libc that make system calls need
+/// some 100 bytes, and those that run for long, such as printf(3), up to 2000.
+const STACK_OF_SWITCH: u32 = 1024;
+const STACK_OF_TIME: u32 = 2048;
+/// The registers `rbp` and `rsp` (`enum perf_event_x86_regs` in asm/perf_regs.h).
+const REGISTERS: u64 = 1 << 6 | 1 << 7;
 /// How much a sample needs, mostly, in bytes, and how large a buffer may be. It holds half a second and more.
-const PER_SAMPLE: usize = 512;
+const PER_SAMPLE: usize = 512 + STACK_OF_TIME as usize;
 const SMALLEST: usize = 16 << 10;
 const LARGEST: usize = 8 << 20;
-/// How large a buffer for switches is. It holds those of 100 ms at 200,000 switches per second, which need 96
-/// bytes each.
-const FOR_SWITCHES: usize = 2 << 20;
+/// How large a buffer for switches is. It holds those of 200 ms at 200,000 switches per second, which need 96
+/// bytes each, or the stacks of 20 ms at 100,000 switches per second.
+const FOR_SWITCHES: usize = 4 << 20;
 /// How often the threads are listed. Each time finds those that began while events were opened for the
 /// others.
 const LISTINGS: usize = 4;
@@ -223,7 +230,7 @@ struct Kinds {
 impl Kinds {
     fn of(reports: Reports, options: &Options, kernel: bool) -> Self {
         if reports == Reports::Time {
-            let mut first = builder(Software::CPU_CLOCK, options);
+            let mut first = builder(Software::CPU_CLOCK, options, STACK_OF_TIME);
             first
                 .sample_period(options.period_ns())
                 .exclude_kernel(!kernel)
@@ -234,10 +241,10 @@ impl Kinds {
             return Self { first, stacks: None, size: wanted.clamp(SMALLEST, LARGEST) };
         }
         // An event that counts nothing reports the switches.
-        let mut first = builder(Software::DUMMY, options);
+        let mut first = builder(Software::DUMMY, options, STACK_OF_SWITCH);
         first.exclude_kernel(true).context_switch(true).task(true).comm(true).comm_exec(true);
         // All switches are in the kernel, so an event without the kernel would count none.
-        let mut stacks = builder(Software::CONTEXT_SWITCHES, options);
+        let mut stacks = builder(Software::CONTEXT_SWITCHES, options, STACK_OF_SWITCH);
         stacks.sample_period(1).exclude_kernel(false).exclude_callchain_kernel(!kernel);
         Self { first, stacks: Some(stacks), size: FOR_SWITCHES }
     }
@@ -277,7 +284,7 @@ pub(crate) fn depth(wanted: u16) -> u16 {
 }
 
 /// What all events have in common. Records can be told apart only by events that report the same of a sample.
-fn builder(event: Software, options: &Options) -> Builder<'static> {
+fn builder(event: Software, options: &Options, stack: u32) -> Builder<'static> {
     let mut builder = Builder::new(event);
     builder
         .sample(TRAILER | SampleFlag::CALLCHAIN)
@@ -286,6 +293,12 @@ fn builder(event: Software, options: &Options) -> Builder<'static> {
         .clockid(Clock::MONOTONIC)
         .inherit(true)
         .enabled(false);
+    if cfg!(target_arch = "x86_64") {
+        builder
+            .sample(TRAILER | SampleFlag::CALLCHAIN | SampleFlag::REGS_USER | SampleFlag::STACK_USER)
+            .sample_regs_user(REGISTERS)
+            .sample_stack_user(stack);
+    }
     builder
 }
 
@@ -329,7 +342,8 @@ fn take(record: &perf_event::Record<'_>, origins: &HashMap<u64, u32>, last: &mut
             *last = time;
             let of = source(thread, time, sample.id().unwrap_or_default());
             let chain = sample.callchain().unwrap_or_default();
-            return sink.take(Event::Sample { of, sample: Sample { process, chain } });
+            let top = top(&sample);
+            return sink.take(Event::Sample { of, sample: Sample { process, chain, top } });
         }
         Ok(Record::Lost(record)) => lost(record.lost),
         Ok(Record::LostSamples(record)) => lost(record.lost),
@@ -341,9 +355,16 @@ fn take(record: &perf_event::Record<'_>, origins: &HashMap<u64, u32>, last: &mut
             None => return,
         },
         Ok(_) => return,
-        Err(_) => Event::Lost { count: 1, since, time: since },
+        Err(_) => Event::Unread,
     };
     sink.take(event);
+}
+
+/// The registers and the top of the stack of a sample in a program of 64 bits.
+fn top<'s>(sample: &'s perf_event::data::Sample<'_>) -> Option<Top<'s>> {
+    let registers = sample.regs_user().filter(|registers| registers.abi == SampleRegsAbi::ABI_64)?;
+    let [frame, stack] = registers.regs.as_ref().try_into().ok()?;
+    Some(Top { frame, stack, bytes: sample.stack_user()? })
 }
 
 /// The thread, the time and the event's number at the end of a record that is no sample. A record may lie in

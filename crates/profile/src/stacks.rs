@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::profile::Sum;
 use crate::reading::Event;
+use crate::unwind::{Top, Unwinder};
 
 /// Markers in the kernel's call chains (`enum perf_callchain_context` in linux/perf_event.h).
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
@@ -29,6 +30,8 @@ pub(crate) struct Addresses {
 pub(crate) struct Sample<'s> {
     pub process: u32,
     pub chain: &'s [u64],
+    /// The registers and the top of the stack in user space, where the kernel gave them.
+    pub top: Option<Top<'s>>,
 }
 
 /// What was sampled, with what is counted of each stack. Its memory is limited by the number of stacks and
@@ -47,6 +50,7 @@ pub(crate) struct Stacks<S> {
     pub parents: HashMap<u32, u32>,
     executed: HashSet<u32>,
     origins: HashMap<u32, u32>,
+    unwinder: Unwinder,
 }
 
 impl<S: Sum> Stacks<S> {
@@ -61,6 +65,7 @@ impl<S: Sum> Stacks<S> {
             parents: HashMap::new(),
             executed: HashSet::new(),
             origins: HashMap::new(),
+            unwinder: Unwinder::default(),
         }
     }
 
@@ -76,7 +81,10 @@ impl<S: Sum> Stacks<S> {
 
     /// The number of a sample's stack. `None` if there is no room for it.
     pub(crate) fn number(&mut self, sample: &Sample<'_>) -> Option<usize> {
-        let (kernel, user) = parts(sample.chain);
+        let (kernel, mut user) = parts(sample.chain);
+        if let Some(top) = sample.top {
+            user = self.unwinder.complete(sample.process, user, top);
+        }
         let executed = self.executed.contains(&sample.process);
         let stack = Addresses { process: sample.process, executed, kernel: kernel.into(), user: user.into() };
         if let Some(number) = self.numbers.get(&stack) {
@@ -92,7 +100,7 @@ impl<S: Sum> Stacks<S> {
 
     /// Adds to what is counted of a stack, which has a number if there was room for it.
     pub(crate) fn add(&mut self, number: Option<usize>, count: S) {
-        number.and_then(|number| self.counts.get_mut(number)).unwrap_or(&mut self.more).add(count);
+        number.and_then(|number| self.counts.get_mut(number)).unwrap_or(&mut self.more).grow(count);
     }
 
     /// The stacks and what is counted of each.
@@ -103,7 +111,7 @@ impl<S: Sum> Stacks<S> {
     /// What is counted of all stacks.
     pub(crate) fn total(&self) -> S {
         self.counts.iter().fold(self.more, |mut sum, count| {
-            sum.add(*count);
+            sum.grow(*count);
             sum
         })
     }
@@ -121,9 +129,13 @@ impl<S: Sum> Stacks<S> {
             Event::Forked { process, parent } if process != parent && self.parents.len() < REMEMBERED => {
                 self.parents.insert(process, parent);
             }
-            Event::Executed { process } if self.executed.len() < REMEMBERED => {
-                self.executed.insert(process);
+            Event::Executed { process } => {
+                self.unwinder.forget(process);
+                if self.executed.len() < REMEMBERED {
+                    self.executed.insert(process);
+                }
             }
+            Event::Unread => self.lost = self.lost.saturating_add(1),
             _ => {}
         }
     }
@@ -151,7 +163,7 @@ mod tests {
     use super::*;
 
     fn sample(chain: &[u64]) -> Sample<'_> {
-        Sample { process: 1, chain }
+        Sample { process: 1, chain, top: None }
     }
 
     #[test]

@@ -17,6 +17,8 @@ const MOST_REPORTS: usize = 1 << 20;
 const MOST_THREADS: usize = 65_536;
 /// How many stacks are taken per second in the long run. One takes the kernel and us some 3 µs.
 const STACKS_PER_SECOND: u64 = 10_000;
+/// How many stacks may be taken beyond that before there is a pause.
+const BURST: u64 = 400;
 
 /// What is counted of a stack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,11 +30,11 @@ pub(crate) struct Spent {
 }
 
 impl Sum for Spent {
-    fn add(&mut self, other: Self) {
-        self.blocked_ns.add(other.blocked_ns);
-        self.runnable_ns.add(other.runnable_ns);
-        self.blocked.add(other.blocked);
-        self.preempted.add(other.preempted);
+    fn grow(&mut self, other: Self) {
+        self.blocked_ns.grow(other.blocked_ns);
+        self.runnable_ns.grow(other.runnable_ns);
+        self.blocked.grow(other.blocked);
+        self.preempted.grow(other.preempted);
     }
 }
 
@@ -95,6 +97,7 @@ pub(crate) struct Switches {
     threads: HashMap<u32, Thread>,
     /// How many stacks were taken beyond what is allowed until now.
     debt: u64,
+    sampling: bool,
     last_read: u64,
 }
 
@@ -110,6 +113,7 @@ impl Switches {
             reports: Vec::new(),
             threads: threads.iter().map(|thread| (*thread, Thread { off, ..Thread::default() })).collect(),
             debt: 0,
+            sampling: true,
             last_read: began,
         }
     }
@@ -163,7 +167,9 @@ impl Switches {
         // After one second without stacks there are some again, whatever came before.
         self.debt = self.debt.min(STACKS_PER_SECOND).saturating_sub(allowed);
         self.last_read = until;
-        self.debt == 0
+        // A pause lasts until nothing is owed, so that there are few of them.
+        self.sampling = self.debt <= if self.sampling { BURST } else { 0 };
+        self.sampling
     }
 
     /// Ends all waits at this time. `asleep` says of a thread that was never reported whether it sleeps: then
@@ -226,8 +232,8 @@ impl Switches {
         };
         match left {
             Left::With(number) => self.stacks.add(number, spent),
-            Left::Unsampled => self.unsampled.add(spent),
-            Left::Before => self.before.add(spent),
+            Left::Unsampled => self.unsampled.grow(spent),
+            Left::Before => self.before.grow(spent),
         }
     }
 
@@ -264,7 +270,7 @@ mod tests {
     }
 
     fn sample(thread: u32, time: u64, chain: &[u64]) -> Event<'_> {
-        Event::Sample { of: of(thread, time), sample: Sample { process: 1, chain } }
+        Event::Sample { of: of(thread, time), sample: Sample { process: 1, chain, top: None } }
     }
 
     fn off(thread: u32, time: u64) -> Event<'static> {
@@ -364,6 +370,15 @@ mod tests {
             switches.take(sample(7, time, &[]));
         }
         assert_eq!((switches.read(200 * MS), switches.read(1200 * MS)), (false, true));
+        // Somewhat too many are taken for some time, and then there is a short pause.
+        let mut wanted = Vec::new();
+        for round in 61..=69 {
+            for time in 0..300 {
+                switches.take(sample(7, time, &[]));
+            }
+            wanted.push(switches.read(round * 20 * MS));
+        }
+        assert_eq!(wanted[..6], [true, true, true, true, false, false]);
     }
 
     proptest! {
@@ -384,7 +399,7 @@ mod tests {
                 events.push((*clock, Event::Off { of: of(thread, *clock * MS), preempted }));
                 *clock += waited;
                 events.push((*clock, on(thread, *clock * MS)));
-                expected.add(match preempted {
+                expected.grow(match preempted {
                     true => Spent { runnable_ns: waited * MS, preempted: 1, ..Spent::default() },
                     false => blocked(waited * MS, 1),
                 });
@@ -401,7 +416,7 @@ mod tests {
             events.iter().filter(|(time, _)| *time >= until).for_each(|(_, event)| switches.take(*event));
             switches.end(u64::MAX, |_| false);
             let mut all = switches.stacks.total();
-            all.add(switches.unsampled);
+            all.grow(switches.unsampled);
             prop_assert_eq!(all, expected);
             prop_assert_eq!(switches.switches, expected.blocked + expected.preempted);
             prop_assert_eq!(switches.stacks.lost, 0);
@@ -422,8 +437,8 @@ mod tests {
                 .collect();
             let switches = after(&[1], &events, 100, &[1]);
             let mut all = switches.stacks.total();
-            all.add(switches.unsampled);
-            all.add(switches.before);
+            all.grow(switches.unsampled);
+            all.grow(switches.before);
             prop_assert!(all.blocked_ns <= 3 * 100, "{:?}", all);
         }
     }

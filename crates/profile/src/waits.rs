@@ -78,13 +78,15 @@ pub struct WaitTime {
 
 impl Waits {
     /// The blocked time by what was waited for and by the function that wanted it, with the longest first.
+    /// Pauses in which no stacks are taken have nothing to do with what is waited for, so the shares of what
+    /// is known are those of [`Wait::Unknown`], too, as far as it is `[not sampled]`.
     pub fn by_wait(&self) -> Vec<WaitTime> {
         let mut times: HashMap<(Wait, Option<String>), (u64, u64)> = HashMap::new();
         for stack in self.stacks.iter().filter(|stack| stack.blocked > 0) {
             let frames: Vec<&Frame> = self.frames_of(stack).collect();
             let (ns, count) = times.entry((wait(&frames), caller(&frames).map(str::to_owned))).or_default();
-            ns.add(stack.blocked_ns);
-            count.add(stack.blocked);
+            ns.grow(stack.blocked_ns);
+            count.grow(stack.blocked);
         }
         let times = times.into_iter();
         let mut times: Vec<_> =
@@ -113,9 +115,9 @@ impl Waits {
         let mut table = Table::default();
         for waits in all {
             sum.seconds += waits.seconds;
-            sum.switches.add(waits.switches);
-            sum.lost.add(waits.lost);
-            sum.shallow.add(waits.shallow);
+            sum.switches.grow(waits.switches);
+            sum.lost.grow(waits.lost);
+            sum.shallow.grow(waits.shallow);
             for stack in &waits.stacks {
                 let WaitStack { blocked_ns, runnable_ns, blocked, preempted, .. } = *stack;
                 table.add(

@@ -204,9 +204,42 @@ fn a_sleep_has_its_callers_and_a_thread_that_runs_is_not_blocked() {
     let times = waits.blocked_and_inclusive(None);
     let inclusive =
         |name: &str| times.iter().filter(|time| time.name == name).map(|time| time.inclusive).sum::<u64>();
-    // libc may have no frame pointers. Then `rest`, which calls it, is missing, and its caller is there.
     assert!(inclusive("sleeper") >= 100_000_000, "{times:?}");
     assert!(inclusive("spinner") < 50_000_000, "{times:?}");
+}
+
+#[test]
+fn what_calls_a_library_without_frame_pointers_is_known() {
+    let Some(waits) = waits(&Options::default()) else { return };
+    if !cfg!(target_arch = "x86_64") {
+        println!("skipped: only the kernel walks stacks here");
+        return;
+    }
+    let times = waits.by_wait();
+    let callers = |wait: &Wait| -> Vec<&str> {
+        times.iter().filter(|time| time.wait == *wait).filter_map(|time| time.by.as_deref()).collect()
+    };
+    for (wait, by) in [
+        (Wait::Timer, "rest"),
+        (Wait::Lock, "locker"),
+        (Wait::Receive, "receiver"),
+        (Wait::Pipe, "reader"),
+        (Wait::Accept, "accepter"),
+        (Wait::Readiness, "poller"),
+        (Wait::Child, "parent"),
+    ] {
+        if waits.kernel || !matches!(wait, Wait::Pipe) {
+            assert!(callers(&wait).contains(&by), "{wait:?}: {times:?}");
+        }
+    }
+    // The callers of the caller are there once.
+    let stacks =
+        waits.stacks.iter().map(|stack| waits.frames_of(stack).map(|frame| frame.name.as_str()).collect());
+    let stacks: Vec<Vec<&str>> = stacks.collect();
+    let times = |stack: &Vec<&str>, name: &str| stack.iter().filter(|frame| **frame == name).count();
+    let sleeping: Vec<_> = stacks.iter().filter(|stack| stack.contains(&"rest")).collect();
+    assert!(!sleeping.is_empty() && sleeping.iter().all(|stack| times(stack, "rest") == 1), "{stacks:?}");
+    assert!(sleeping.iter().any(|stack| times(stack, "sleeper") == 1), "{stacks:?}");
 }
 
 #[test]
