@@ -190,7 +190,7 @@ fn kernel(stack: &Addresses) -> impl Iterator<Item = u64> {
 fn frames<S>(one: &Located<'_, S>, names: &Names, depth: u16) -> Vec<Frame> {
     let mut frames = Vec::new();
     let seen = one.stack.user.len().saturating_add(one.stack.kernel.len());
-    if seen >= usize::from(depth) {
+    if seen >= usize::from(depth) || one.stack.cut {
         frames.push(without_place("[deeper frames]"));
     }
     match &one.user {

@@ -23,6 +23,8 @@ pub(crate) struct Addresses {
     pub executed: bool,
     pub kernel: Box<[u64]>,
     pub user: Box<[u64]>,
+    /// Whether its first callers are known to be missing.
+    pub cut: bool,
 }
 
 /// One sample as the kernel gives it.
@@ -82,11 +84,13 @@ impl<S: Sum> Stacks<S> {
     /// The number of a sample's stack. `None` if there is no room for it.
     pub(crate) fn number(&mut self, sample: &Sample<'_>) -> Option<usize> {
         let (kernel, mut user) = parts(sample.chain);
+        let mut cut = false;
         if let Some(top) = sample.top {
-            user = self.unwinder.complete(sample.process, user, top);
+            (user, cut) = self.unwinder.complete(sample.process, user, top);
         }
         let executed = self.executed.contains(&sample.process);
-        let stack = Addresses { process: sample.process, executed, kernel: kernel.into(), user: user.into() };
+        let stack =
+            Addresses { process: sample.process, executed, kernel: kernel.into(), user: user.into(), cut };
         if let Some(number) = self.numbers.get(&stack) {
             return Some(*number);
         }

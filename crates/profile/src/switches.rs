@@ -15,7 +15,7 @@ const UNDER_WAY: u64 = 1_000_000;
 /// How many reports may wait for their order, and how many threads are followed. Beyond, they are lost.
 const MOST_REPORTS: usize = 1 << 20;
 const MOST_THREADS: usize = 65_536;
-/// How many stacks are taken per second in the long run. One takes the kernel and us some 3 µs.
+/// How many stacks are taken per second in the long run. One takes the kernel some 5 µs.
 const STACKS_PER_SECOND: u64 = 10_000;
 /// How many stacks may be taken beyond that before there is a pause.
 const BURST: u64 = 400;

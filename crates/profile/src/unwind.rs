@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use crate::cfi::{Module, Rule};
 use crate::maps::Image;
 
+/// How large a stack is, mostly, at most.
+const LARGEST_STACK: u64 = 8 << 20;
 /// How many callers are looked for. The kernel's walk goes on from there.
 const MOST_FRAMES: usize = 64;
 /// How often the memory of one process is looked at: it may load libraries later.
@@ -27,6 +29,12 @@ pub(crate) struct Top<'s> {
 }
 
 impl Top<'_> {
+    /// Whether an address is in the stack, after what was copied of it.
+    fn is_followed_by(&self, address: u64) -> bool {
+        let after = address.checked_sub(self.stack);
+        after.is_some_and(|after| (self.bytes.len() as u64..LARGEST_STACK).contains(&after))
+    }
+
     fn read(&self, address: u64) -> Option<u64> {
         let start = usize::try_from(address.checked_sub(self.stack)?).ok()?;
         let bytes = self.bytes.get(start..start.checked_add(8)?)?;
@@ -56,31 +64,34 @@ impl Unwinder {
     }
 
     /// The stack in user space, from the leaf to the root: `chain` is what the kernel found by frame
-    /// pointers.
-    pub(crate) fn complete(&mut self, process: u32, chain: Vec<u64>, top: Top<'_>) -> Vec<u64> {
-        let Some((leaf, callers)) = chain.split_first() else { return chain };
+    /// pointers. Also says whether there are callers that are known to be missing.
+    pub(crate) fn complete(&mut self, process: u32, chain: Vec<u64>, top: Top<'_>) -> (Vec<u64>, bool) {
+        let Some((leaf, callers)) = chain.split_first() else { return (chain, false) };
         let mut frames = vec![*leaf];
         let mut rule = self.rule(process, *leaf);
-        let (mut stack, mut frame) = (top.stack, top.frame);
+        let (mut stack, mut frame, mut beyond) = (top.stack, top.frame, false);
         for _ in 0..MOST_FRAMES {
             let found = rule.unwrap_or(Rule::FRAME);
             if found == Rule::FRAME && frame == top.frame {
                 // From here on the kernel has seen all of them.
                 frames.extend(callers);
-                return frames;
+                return (frames, false);
             }
             let base = if found.by_frame { frame } else { stack };
             let next = base.wrapping_add_signed(found.offset);
-            let Some(caller) = top.read(next.wrapping_sub(8)) else { break };
-            if let Some(saved) = found.saved {
-                let Some(saved) = top.read(next.wrapping_add_signed(saved)) else { break };
-                frame = saved;
-            }
+            let saved = match found.saved {
+                Some(saved) => top.read(next.wrapping_add_signed(saved)),
+                None => Some(frame),
+            };
+            let (Some(caller), Some(saved)) = (top.read(next.wrapping_sub(8)), saved) else {
+                beyond = top.is_followed_by(next);
+                break;
+            };
             // A caller is in code, and its frame is further up.
             if next <= stack || !self.is_code(process, caller) {
                 break;
             }
-            stack = next;
+            (stack, frame) = (next, saved);
             frames.push(caller);
             // It goes on after its call, which may be another function already.
             rule = self.rule(process, caller.wrapping_sub(1));
@@ -89,7 +100,7 @@ impl Unwinder {
             // Some are missing, but these are callers.
             frames.extend(callers);
         }
-        frames
+        (frames, beyond && frame != top.frame)
     }
 
     fn is_code(&self, process: u32, address: u64) -> bool {
@@ -111,11 +122,16 @@ impl Unwinder {
                 file
             }
         }?;
+        let key = (file, offset);
+        if let Some(rule) = self.rules.get(&key) {
+            return *rule;
+        }
         if self.rules.len() >= MOST_RULES {
             self.rules.clear();
         }
-        let module = self.files.get(file)?;
-        *self.rules.entry((file, offset)).or_insert_with(|| module.rule(offset))
+        let rule = self.files.get(file)?.rule(offset);
+        self.rules.insert(key, rule);
+        rule
     }
 
     /// Looks at the memory of a process if this address is in nothing that is known.
@@ -154,6 +170,55 @@ mod tests {
 
     use super::*;
 
+    const MAPS: &str = "\
+1000-2000 r-xp 00000000 fe:01 7 /lib/libc.so.6
+5000-6000 r-xp 00000000 fe:01 8 /bin/server
+";
+    const LEAF: u64 = 0x1010;
+
+    /// The stack of a function at `LEAF` with this rule. Functions of the program have frame pointers.
+    fn complete(rule: Rule, chain: &[u64], frame: u64, words: &[u64]) -> (Vec<u64>, bool) {
+        let mut unwinder = Unwinder::default();
+        unwinder.images.insert(1, (LOOKS, Image::with(1, MAPS)));
+        unwinder.regions.extend([((1, 0x1000), Some(0)), ((1, 0x5000), None)]);
+        unwinder.rules.insert((0, LEAF - 0x1000), Some(rule));
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        unwinder.complete(1, chain.to_vec(), Top { frame, stack: 0x9000, bytes: &bytes })
+    }
+
+    #[test]
+    fn the_caller_of_a_function_without_a_frame_is_found() {
+        // The kernel has walked from the frame of the caller, 0x9010, and has missed the caller.
+        let rule = Rule { by_frame: false, offset: 8, saved: None };
+        let chain = [LEAF, 0x5061, 0x5071];
+        let found = complete(rule, &chain, 0x9010, &[0x5051, 0, 0x9100, 0x5061]);
+        assert_eq!(found, (vec![LEAF, 0x5051, 0x5061, 0x5071], false));
+        // What is no code is no caller, and what the kernel found stays.
+        assert_eq!(complete(rule, &chain, 0x9010, &[0x7051, 0]), (chain.to_vec(), false));
+        assert_eq!(complete(rule, &chain, 0x9010, &[]), (chain.to_vec(), false));
+    }
+
+    #[test]
+    fn a_function_that_uses_the_frame_pointer_for_something_else_has_callers() {
+        let rule = Rule { by_frame: false, offset: 24, saved: Some(-16) };
+        let words = [1, 0x9020, 0x5051, 3, 0x9100, 0x5061, 4];
+        // The frame after the next one is not in the copy of the stack.
+        assert_eq!(complete(rule, &[LEAF], 5, &words), (vec![LEAF, 0x5051, 0x5061], true));
+        // The last frame of a thread has none before it.
+        let last = [1, 0x9020, 0x5051, 3, 0, 0x5061, 4];
+        assert_eq!(complete(rule, &[LEAF], 5, &last), (vec![LEAF, 0x5051, 0x5061], false));
+    }
+
+    #[test]
+    fn frames_that_lead_nowhere_end_the_walk() {
+        // Each frame is its own caller.
+        let rule = Rule { by_frame: false, offset: 0, saved: None };
+        assert_eq!(complete(rule, &[LEAF], 5, &[0x5051; 9]).0, [LEAF]);
+        let to_itself = Rule { by_frame: false, offset: 24, saved: Some(-16) };
+        let found = complete(to_itself, &[LEAF], 5, &[1, 0x9008, 0x5051, 3]);
+        assert_eq!(found.0, [LEAF, 0x5051]);
+    }
+
     proptest! {
         #[test]
         fn any_stack_keeps_its_leaf(
@@ -164,10 +229,10 @@ mod tests {
             let mut unwinder = Unwinder::default();
             let top = Top { frame, stack, bytes: &bytes };
             let own = std::process::id();
-            let complete = unwinder.complete(own, chain.clone(), top);
+            let (complete, _) = unwinder.complete(own, chain.clone(), top);
             prop_assert_eq!(complete.first(), chain.first());
             // Without anything known of a process, the kernel's walk is all that there is.
-            prop_assert_eq!(unwinder.complete(u32::MAX, chain.clone(), top), chain);
+            prop_assert_eq!(unwinder.complete(u32::MAX, chain.clone(), top), (chain, false));
         }
     }
 }

@@ -227,7 +227,7 @@ fn plain(name: &str) -> &str {
     name.strip_prefix("libc_").unwrap_or(name)
 }
 
-/// The innermost function in user space that is none of libc or of a runtime that only makes system calls for
+/// The innermost function in user space, without those of libc and of runtimes that only make system calls for
 /// others.
 pub(crate) fn caller<'f>(frames: &[&'f Frame]) -> Option<&'f str> {
     let user = frames.iter().rev().filter(|frame| matches!(frame.kind, Kind::User | Kind::Runtime));

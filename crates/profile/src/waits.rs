@@ -71,15 +71,17 @@ pub struct WaitTime {
     pub blocked_ns: u64,
     /// How often threads blocked.
     pub count: u64,
-    /// The innermost function in user space that only makes no system call for others, as those of libc do.
-    /// `None` if none is known.
+    /// The innermost function in user space, without those of libc and of runtimes that only make system calls
+    /// for others. `None` if none is known.
     pub by: Option<String>,
 }
 
 impl Waits {
     /// The blocked time by what was waited for and by the function that wanted it, with the longest first.
-    /// Pauses in which no stacks are taken have nothing to do with what is waited for, so the shares of what
-    /// is known are those of [`Wait::Unknown`], too, as far as it is `[not sampled]`.
+    ///
+    /// Waits whose stack was not taken are [`Wait::Unknown`]. Stacks are taken less often while there are more
+    /// switches. The other waits have the same shares in the unknown ones only if the rate of switches was
+    /// steady.
     pub fn by_wait(&self) -> Vec<WaitTime> {
         let mut times: HashMap<(Wait, Option<String>), (u64, u64)> = HashMap::new();
         for stack in self.stacks.iter().filter(|stack| stack.blocked > 0) {
