@@ -40,7 +40,7 @@ impl Profile {
 }
 
 /// What led to these functions of the kernel, from the root to the leaf: the first of them that tells.
-fn entry<'n>(names: &[&'n str]) -> &'n str {
+pub(crate) fn entry<'n>(names: &[&'n str]) -> &'n str {
     let telling = names.iter().find_map(|name| system_call(name).or_else(|| other_entry(name)));
     let calls =
         |name: &&str| name.contains("syscall_64") || name.contains("SYSCALL_64") || name.contains("el0_svc");
@@ -49,7 +49,7 @@ fn entry<'n>(names: &[&'n str]) -> &'n str {
 
 /// The system call whose function this is. The kernel's macros name it after the architecture and the way in
 /// (`SYSCALL_DEFINE`, arch/*/include/asm/syscall_wrapper.h).
-fn system_call(name: &str) -> Option<&str> {
+pub(crate) fn system_call(name: &str) -> Option<&str> {
     const PREFIXES: [&str; 9] = [
         "__x64_sys_",
         "__arm64_sys_",

@@ -41,6 +41,12 @@ impl Image {
         (!regions.is_empty()).then_some(Self { process, regions })
     }
 
+    /// A process with these lines in its `maps` file.
+    #[cfg(test)]
+    pub(crate) fn with(process: u32, maps: &str) -> Self {
+        Self { process, regions: parse(maps) }
+    }
+
     /// The files in memory, each with the offset of something in it that may be executed.
     pub(crate) fn files(&self) -> impl Iterator<Item = (PathBuf, u64)> {
         let files = self.regions.iter().filter(|region| region.is_file());
@@ -134,7 +140,7 @@ nonsense
 
     #[test]
     fn executable_regions() {
-        let image = Image { process: 1, regions: parse(MAPS) };
+        let image = Image::with(1, MAPS);
         assert_eq!(image.regions.len(), 5);
         let at = |address| image.region(address).map(|region| (region.path.as_str(), region.is_file()));
         assert_eq!(at(0x55d0_c0a2_5010), Some(("/usr/bin/a b", true)));

@@ -23,13 +23,13 @@ pub enum Kind {
 /// A function in a stack, at one line of its source if that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Frame {
-    /// The function's name, demangled, without control characters, of at most 256 characters. A word in brackets stands for
-    /// what has no name: `[unknown]`, `[plt]` for the jumps to functions of other libraries, `[ended]` in a process that
-    /// ended before it could be looked at, `[deeper frames]` for the callers that a stack had no room for, `[more stacks]`
-    /// for samples that the profile had no room for.
+    /// The function's name, demangled, without control characters, of at most 256 characters. A word in
+    /// brackets stands for what has no name: `[unknown]`, `[plt]` for the jumps to functions of other
+    /// libraries, `[ended]` in a process that ended before it could be looked at, `[deeper frames]` for the
+    /// callers that a stack had no room for, `[more stacks]` for samples that the profile had no room for.
     pub name: String,
-    /// The path of the executable or library, `[kernel]`, `[vdso]`, or another word in brackets for memory without a file. Empty
-    /// if the frame is none of a process.
+    /// The path of the executable or library, `[kernel]`, `[vdso]`, or another word in brackets for memory
+    /// without a file. Empty if the frame is none of a process.
     pub module: String,
     /// What kind of code it is.
     pub kind: Kind,
@@ -44,7 +44,8 @@ pub struct Frame {
 /// A stack and how often it was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {
-    /// Indices into [`Profile::frames`], from the root (the function that was called first) to the leaf (the one that ran).
+    /// Indices into [`Profile::frames`], from the root (the function that was called first) to the leaf (the
+    /// one that ran).
     pub frames: Vec<u32>,
     /// In how many samples it was seen.
     pub count: u64,
@@ -64,7 +65,8 @@ pub struct Profile {
     pub throttled: u64,
     /// The samples whose stack has one frame in user space: mostly, a program without frame pointers.
     pub shallow: u64,
-    /// Whether the kernel's time and functions are in it. Without them, time in the kernel is not sampled at all.
+    /// Whether the kernel's time and functions are in it. Without them, time in the kernel is not sampled at
+    /// all.
     pub kernel: bool,
     /// How long was sampled, in seconds.
     pub seconds: f64,
@@ -74,7 +76,8 @@ pub struct Profile {
     pub stacks: Vec<Stack>,
 }
 
-/// What was seen of one function.
+/// What was seen of one function: in a [`Profile`] as a number of samples, in [`Waits`](crate::Waits) as
+/// nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionTime<'p> {
     /// The function's name.
@@ -83,47 +86,24 @@ pub struct FunctionTime<'p> {
     pub module: &'p str,
     /// What kind of code it is.
     pub kind: Kind,
-    /// The samples in which it ran itself.
+    /// What passed in it itself.
     pub own: u64,
-    /// The samples in which it ran or had called what ran. A sample counts once, even if the function called itself.
+    /// What passed in it or in what it had called. It counts once, even if the function called itself.
     pub inclusive: u64,
 }
 
-/// Profiles that cannot be merged, because a sample of one does not stand for as much time as a sample of the other.
+/// Profiles that cannot be merged, because a sample of one does not stand for as much time as a sample of the
+/// other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot merge profiles with periods of {0} ns and {1} ns: sample both at the same rate")]
 pub struct Unlike(pub u64, pub u64);
 
 impl Profile {
-    /// How often each function ran itself, and how often it ran or was a caller of what ran. A function is a name within a module.
-    /// The functions that ran most come first; equal ones are in the order of their names.
+    /// How often each function ran itself, and how often it ran or was a caller of what ran. A function is a
+    /// name within a module. The functions that ran most come first; equal ones are in the order of their
+    /// names.
     pub fn self_and_inclusive(&self) -> Vec<FunctionTime<'_>> {
-        let mut times: HashMap<(&str, &str), FunctionTime<'_>> = HashMap::new();
-        for stack in &self.stacks {
-            let frames: Vec<&Frame> = self.frames_of(stack).collect();
-            let mut seen = HashSet::new();
-            for (position, frame) in frames.iter().enumerate() {
-                let key = (frame.name.as_str(), frame.module.as_str());
-                let time = times.entry(key).or_insert(FunctionTime {
-                    name: key.0,
-                    module: key.1,
-                    kind: frame.kind,
-                    own: 0,
-                    inclusive: 0,
-                });
-                if seen.insert(key) {
-                    time.inclusive = time.inclusive.saturating_add(stack.count);
-                }
-                if position.saturating_add(1) == frames.len() {
-                    time.own = time.own.saturating_add(stack.count);
-                }
-            }
-        }
-        let mut times: Vec<_> = times.into_values().collect();
-        times.sort_by_key(|time| {
-            (std::cmp::Reverse(time.own), std::cmp::Reverse(time.inclusive), time.name, time.module)
-        });
-        times
+        function_times(self.stacks.iter().map(|stack| (self.frames_of(stack), stack.count)))
     }
 
     /// Adds up profiles. The seconds add up, too; the kernel is in the sum if it is in all of them.
@@ -164,24 +144,81 @@ impl Profile {
 
     /// The frames of a stack, from the root to the leaf.
     pub fn frames_of<'p>(&'p self, stack: &'p Stack) -> impl DoubleEndedIterator<Item = &'p Frame> {
-        stack.frames.iter().filter_map(|index| self.frames.get(usize::try_from(*index).ok()?))
+        frames_of(&self.frames, &stack.frames)
+    }
+}
+
+/// The frames with these indices.
+pub(crate) fn frames_of<'p>(
+    frames: &'p [Frame],
+    indices: &'p [u32],
+) -> impl DoubleEndedIterator<Item = &'p Frame> {
+    indices.iter().filter_map(|index| frames.get(usize::try_from(*index).ok()?))
+}
+
+/// What passed in each function, from stacks and what each counts. The functions in which most passed come
+/// first.
+pub(crate) fn function_times<'p, F: Iterator<Item = &'p Frame>>(
+    stacks: impl Iterator<Item = (F, u64)>,
+) -> Vec<FunctionTime<'p>> {
+    let mut times: HashMap<(&str, &str), FunctionTime<'_>> = HashMap::new();
+    for (frames, count) in stacks {
+        let frames: Vec<&Frame> = frames.collect();
+        let mut seen = HashSet::new();
+        for (position, frame) in frames.iter().enumerate() {
+            let key = (frame.name.as_str(), frame.module.as_str());
+            let time = times.entry(key).or_insert(FunctionTime {
+                name: key.0,
+                module: key.1,
+                kind: frame.kind,
+                own: 0,
+                inclusive: 0,
+            });
+            if seen.insert(key) {
+                time.inclusive = time.inclusive.saturating_add(count);
+            }
+            if position.saturating_add(1) == frames.len() {
+                time.own = time.own.saturating_add(count);
+            }
+        }
+    }
+    let mut times: Vec<_> = times.into_values().collect();
+    times.sort_by_key(|time| {
+        (std::cmp::Reverse(time.own), std::cmp::Reverse(time.inclusive), time.name, time.module)
+    });
+    times
+}
+
+/// What is counted of a stack.
+pub(crate) trait Sum: Default + Copy + PartialEq {
+    /// Adds another count to it, and stops at the largest.
+    fn grow(&mut self, other: Self);
+}
+
+impl Sum for u64 {
+    fn grow(&mut self, other: Self) {
+        *self = self.saturating_add(other);
     }
 }
 
 /// Frames and stacks while they are collected: each is kept once.
-#[derive(Default)]
-pub(crate) struct Table {
+pub(crate) struct Table<S> {
     indices: HashMap<Frame, u32>,
     frames: Vec<Frame>,
-    stacks: BTreeMap<Vec<u32>, u64>,
+    stacks: BTreeMap<Vec<u32>, S>,
 }
 
-impl Table {
+impl<S> Default for Table<S> {
+    fn default() -> Self {
+        Self { indices: HashMap::new(), frames: Vec::new(), stacks: BTreeMap::new() }
+    }
+}
+
+impl<S: Sum> Table<S> {
     /// Adds a stack, from the root to the leaf.
-    pub(crate) fn add(&mut self, frames: impl IntoIterator<Item = Frame>, count: u64) {
+    pub(crate) fn add(&mut self, frames: impl IntoIterator<Item = Frame>, count: S) {
         let stack: Vec<u32> = frames.into_iter().filter_map(|frame| self.index(frame)).collect();
-        let sum = self.stacks.entry(stack).or_default();
-        *sum = sum.saturating_add(count);
+        self.stacks.entry(stack).or_default().grow(count);
     }
 
     /// `None` for more frames than have numbers: 2^32.
@@ -195,10 +232,18 @@ impl Table {
         Some(index)
     }
 
+    /// The frames, and the stacks in the order of their frames.
+    pub(crate) fn into_parts(self) -> (Vec<Frame>, impl Iterator<Item = (Vec<u32>, S)>) {
+        (self.frames, self.stacks.into_iter())
+    }
+}
+
+impl Table<u64> {
     /// Sets the frames and the stacks of a profile, with the stacks that were seen most first.
     pub(crate) fn put_into(self, profile: &mut Profile) {
-        profile.frames = self.frames;
-        profile.stacks = self.stacks.into_iter().map(|(frames, count)| Stack { frames, count }).collect();
+        let (frames, stacks) = self.into_parts();
+        profile.frames = frames;
+        profile.stacks = stacks.map(|(frames, count)| Stack { frames, count }).collect();
         profile.stacks.sort_by_key(|stack| std::cmp::Reverse(stack.count));
     }
 }

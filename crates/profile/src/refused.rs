@@ -21,7 +21,7 @@ pub enum Refused {
     /// The kernel's setting keeps users from sampling.
     #[error(
         "the kernel refuses to profile process {process}: kernel.perf_event_paranoid is {paranoid}; run \
-         `sysctl kernel.perf_event_paranoid=1` as root (2 is enough without the kernel's functions), or give this program \
+         `sysctl kernel.perf_event_paranoid=1` as root (2 is enough for CPU time without the kernel's functions), or give this program \
          CAP_PERFMON"
     )]
     Paranoid {
@@ -54,14 +54,16 @@ pub enum Refused {
     Unsupported(io::Error),
     /// The events need more file descriptors than this process may have.
     #[error(
-        "{threads} threads on {cpus} CPUs need {} file descriptors, which are more than this process may open; raise `ulimit -n`",
-        threads.saturating_mul(*cpus)
+        "{threads} threads on {cpus} CPUs need {files} file descriptors, which are more than this process may open; raise \
+         `ulimit -n`"
     )]
     Files {
         /// The threads to sample.
         threads: usize,
         /// The CPUs that they may run on.
         cpus: usize,
+        /// The file descriptors that they need.
+        files: usize,
     },
     /// The buffers need more locked memory than this user may have.
     #[error(
@@ -154,7 +156,7 @@ mod tests {
             let text = judge(7, errno.into(), &facts).to_string();
             assert!(text.contains(words), "{text}");
         }
-        let files = Refused::Files { threads: 100, cpus: 64 }.to_string();
+        let files = Refused::Files { threads: 100, cpus: 64, files: 6400 }.to_string();
         assert!(files.contains("100 threads on 64 CPUs need 6400 file descriptors"), "{files}");
     }
 }

@@ -1,11 +1,12 @@
-//! From stacks of addresses to stacks of functions. Reads `/proc` and the files of programs, as long as the processes exist.
+//! From stacks of addresses to stacks of functions. Reads `/proc` and the files of programs, as long as the
+//! processes exist.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::maps::{Image, Region};
 use crate::names::clean;
 use crate::perf_map;
-use crate::profile::{Frame, Kind, Profile, Table};
+use crate::profile::{Frame, Kind, Sum, Table};
 use crate::stacks::{Addresses, Stacks};
 use crate::symbols::{Found, Function, Place, Symbols};
 
@@ -27,9 +28,9 @@ impl Images {
         Self { known: HashMap::new(), before }
     }
 
-    /// The memory in which a stack's addresses are. A process that has ended is looked for in what was seen before, and in its parent,
-    /// of which it was a copy unless it began another program.
-    fn of(&mut self, stack: &Addresses, stacks: &Stacks) -> Option<&Image> {
+    /// The memory in which a stack's addresses are. A process that has ended is looked for in what was seen
+    /// before, and in its parent, of which it was a copy unless it began another program.
+    fn of<S: Sum>(&mut self, stack: &Addresses, stacks: &Stacks<S>) -> Option<&Image> {
         let key = (stack.process, stack.executed);
         if !self.known.contains_key(&key) {
             let image = self.find(key, stacks);
@@ -38,7 +39,7 @@ impl Images {
         self.known.get(&key)?.as_ref()
     }
 
-    fn find(&self, (process, executed): (u32, bool), stacks: &Stacks) -> Option<Image> {
+    fn find<S: Sum>(&self, (process, executed): (u32, bool), stacks: &Stacks<S>) -> Option<Image> {
         // What is in memory now is another program if the process has begun one since.
         let still = executed == stacks.has_executed(process);
         let mut process = process;
@@ -68,48 +69,46 @@ enum Spot {
 }
 
 /// All frames of a stack as spots, each part from the leaf to the root.
-struct Located<'s> {
+struct Located<'s, S> {
     stack: &'s Addresses,
-    count: u64,
+    count: S,
     /// `None` in a process that ended before it could be looked at.
     user: Option<Vec<Spot>>,
 }
 
-/// Names what was sampled. `depth` is the number of frames that a stack may have.
-pub(crate) fn resolve(stacks: &Stacks, mut images: Images, symbols: &mut Symbols, depth: u16) -> Profile {
+/// Names what was sampled. `depth` is the number of frames that a stack may have. Also gives what is counted
+/// of the stacks with one frame in user space.
+pub(crate) fn resolve<S: Sum>(
+    stacks: &Stacks<S>,
+    mut images: Images,
+    symbols: &mut Symbols,
+    depth: u16,
+) -> (Table<S>, S) {
     let mut files = HashMap::new();
-    let located: Vec<Located<'_>> = stacks
-        .counts
+    let located: Vec<Located<'_, S>> = stacks
         .iter()
         .map(|(stack, count)| {
             let image = images.of(stack, stacks);
             let user = image.map(|image| locate(image, &stack.user, &mut files));
-            Located { stack, count: *count, user }
+            Located { stack, count, user }
         })
         .collect();
     let names = Names::of(&located, symbols);
-    let mut table = Table::default();
-    let mut profile = Profile {
-        samples: stacks.samples,
-        lost: stacks.lost,
-        throttled: stacks.throttled,
-        ..Profile::default()
-    };
+    let (mut table, mut shallow) = (Table::default(), S::default());
     for one in &located {
         if one.user.as_ref().map_or(one.stack.user.len(), Vec::len) == 1 {
-            profile.shallow = profile.shallow.saturating_add(one.count);
+            shallow.grow(one.count);
         }
         table.add(frames(one, &names, depth), one.count);
     }
-    if stacks.more > 0 {
-        table.add([bracketed("[more stacks]", "", Kind::Unknown)], stacks.more);
+    if stacks.more != S::default() {
+        table.add([without_place("[more stacks]")], stacks.more);
     }
-    table.put_into(&mut profile);
-    profile
+    (table, shallow)
 }
 
-/// Finds the files of a stack's addresses. An address that is no code is where the walk along frame pointers went wrong: it and its
-/// callers are left out.
+/// Finds the files of a stack's addresses. An address that is no code is where the walk along frame pointers
+/// went wrong: it and its callers are left out.
 fn locate(image: &Image, addresses: &[u64], files: &mut HashMap<(u32, u64), Option<Place>>) -> Vec<Spot> {
     let mut spots = Vec::new();
     for (position, address) in addresses.iter().enumerate() {
@@ -152,7 +151,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(located: &[Located<'_>], symbols: &mut Symbols) -> Self {
+    fn of<S>(located: &[Located<'_, S>], symbols: &mut Symbols) -> Self {
         let mut places: HashMap<Place, HashSet<u64>> = HashMap::new();
         let mut made: HashMap<u32, HashSet<u64>> = HashMap::new();
         for one in located {
@@ -188,15 +187,15 @@ fn kernel(stack: &Addresses) -> impl Iterator<Item = u64> {
 }
 
 /// The frames of a stack, from the root to the leaf.
-fn frames(one: &Located<'_>, names: &Names, depth: u16) -> Vec<Frame> {
+fn frames<S>(one: &Located<'_, S>, names: &Names, depth: u16) -> Vec<Frame> {
     let mut frames = Vec::new();
     let seen = one.stack.user.len().saturating_add(one.stack.kernel.len());
-    if seen >= usize::from(depth) {
-        frames.push(bracketed("[deeper frames]", "", Kind::Unknown));
+    if seen >= usize::from(depth) || one.stack.cut {
+        frames.push(without_place("[deeper frames]"));
     }
     match &one.user {
         Some(spots) => spots.iter().rev().for_each(|spot| of_spot(spot, names, &mut frames)),
-        None => frames.push(bracketed("[ended]", "", Kind::Unknown)),
+        None => frames.push(without_place("[ended]")),
     }
     let kernel: Vec<u64> = kernel(one.stack).collect();
     for address in kernel.into_iter().rev() {
@@ -234,6 +233,11 @@ fn of_place(functions: &[Function], module: &str, kind: Kind, frames: &mut Vec<F
         file: function.file.clone(),
         line: function.line,
     }));
+}
+
+/// A frame that stands for what has no place in a process.
+pub(crate) fn without_place(name: &str) -> Frame {
+    bracketed(name, "", Kind::Unknown)
 }
 
 /// A frame of which only a name and a module are known.

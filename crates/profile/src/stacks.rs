@@ -2,12 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::profile::Sum;
+use crate::reading::Event;
+use crate::unwind::{Top, Unwinder};
+
 /// Markers in the kernel's call chains (`enum perf_callchain_context` in linux/perf_event.h).
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
 const CONTEXT_USER: u64 = -512_i64 as u64;
 /// All larger values are markers (`PERF_CONTEXT_MAX`).
 const CONTEXT_MAX: u64 = -4095_i64 as u64;
-/// How many threads, forks and programs are remembered. Beyond, the rare mistakes that these prevent are possible.
+/// How many threads, forks and programs are remembered. Beyond, the rare mistakes that these prevent are
+/// possible.
 const REMEMBERED: usize = 65_536;
 
 /// A stack of one process, as addresses, each part from the leaf to the root.
@@ -18,77 +23,101 @@ pub(crate) struct Addresses {
     pub executed: bool,
     pub kernel: Box<[u64]>,
     pub user: Box<[u64]>,
+    /// Whether its first callers are known to be missing.
+    pub cut: bool,
 }
 
 /// One sample as the kernel gives it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample<'s> {
     pub process: u32,
-    pub thread: u32,
-    /// The thread whose event this is: the sampled one, or the one from which it inherited the event.
-    pub origin: u32,
     pub chain: &'s [u64],
+    /// The registers and the top of the stack in user space, where the kernel gave them.
+    pub top: Option<Top<'s>>,
 }
 
-/// What was sampled. Its memory is limited by the number of stacks and their depth.
+/// What was sampled, with what is counted of each stack. Its memory is limited by the number of stacks and
+/// their depth.
 #[derive(Debug)]
-pub(crate) struct Stacks {
+pub(crate) struct Stacks<S> {
     limit: usize,
-    pub counts: HashMap<Addresses, u64>,
-    /// Samples of further stacks, which had no room.
-    pub more: u64,
-    pub samples: u64,
+    numbers: HashMap<Addresses, usize>,
+    /// By the numbers of the stacks.
+    counts: Vec<S>,
+    /// What is counted of further stacks, which had no room.
+    pub more: S,
     pub lost: u64,
     pub throttled: u64,
     /// The parents of the processes that were started meanwhile.
     pub parents: HashMap<u32, u32>,
     executed: HashSet<u32>,
     origins: HashMap<u32, u32>,
+    unwinder: Unwinder,
 }
 
-impl Stacks {
+impl<S: Sum> Stacks<S> {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
-            counts: HashMap::new(),
-            more: 0,
-            samples: 0,
+            numbers: HashMap::new(),
+            counts: Vec::new(),
+            more: S::default(),
             lost: 0,
             throttled: 0,
             parents: HashMap::new(),
             executed: HashSet::new(),
             origins: HashMap::new(),
+            unwinder: Unwinder::default(),
         }
     }
 
-    /// Counts a sample. A thread that began while events were being opened may have two: one that it inherited, and one of its own.
-    /// Then only the event counts that was seen first.
-    pub(crate) fn add(&mut self, sample: Sample<'_>) {
-        if self.origins.len() < REMEMBERED || self.origins.contains_key(&sample.thread) {
-            let origin = self.origins.entry(sample.thread).or_insert(sample.origin);
-            if *origin != sample.origin {
-                return;
-            }
+    /// Whether what the kernel reports of a thread counts. A thread that began while events were being opened
+    /// may have two: one that it inherited, and one of its own. Then only the event counts that was seen
+    /// first.
+    pub(crate) fn counts(&mut self, thread: u32, origin: u32) -> bool {
+        if self.origins.len() >= REMEMBERED && !self.origins.contains_key(&thread) {
+            return true;
         }
-        self.samples = self.samples.saturating_add(1);
-        let (kernel, user) = parts(sample.chain);
+        *self.origins.entry(thread).or_insert(origin) == origin
+    }
+
+    /// The number of a sample's stack. `None` if there is no room for it.
+    pub(crate) fn number(&mut self, sample: &Sample<'_>) -> Option<usize> {
+        let (kernel, mut user) = parts(sample.chain);
+        let mut cut = false;
+        if let Some(top) = sample.top {
+            (user, cut) = self.unwinder.complete(sample.process, user, top);
+        }
         let executed = self.executed.contains(&sample.process);
-        let stack = Addresses { process: sample.process, executed, kernel: kernel.into(), user: user.into() };
-        let full = self.counts.len() >= self.limit;
-        match self.counts.get_mut(&stack) {
-            Some(count) => *count = count.saturating_add(1),
-            None if full => self.more = self.more.saturating_add(1),
-            None => {
-                self.counts.insert(stack, 1);
-            }
+        let stack =
+            Addresses { process: sample.process, executed, kernel: kernel.into(), user: user.into(), cut };
+        if let Some(number) = self.numbers.get(&stack) {
+            return Some(*number);
         }
+        let number = self.counts.len();
+        (number < self.limit).then(|| {
+            self.counts.push(S::default());
+            self.numbers.insert(stack, number);
+            number
+        })
     }
 
-    /// A process was started by another.
-    pub(crate) fn forked(&mut self, process: u32, parent: u32) {
-        if process != parent && self.parents.len() < REMEMBERED {
-            self.parents.insert(process, parent);
-        }
+    /// Adds to what is counted of a stack, which has a number if there was room for it.
+    pub(crate) fn add(&mut self, number: Option<usize>, count: S) {
+        number.and_then(|number| self.counts.get_mut(number)).unwrap_or(&mut self.more).grow(count);
+    }
+
+    /// The stacks and what is counted of each.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Addresses, S)> {
+        self.numbers.iter().filter_map(|(stack, number)| Some((stack, *self.counts.get(*number)?)))
+    }
+
+    /// What is counted of all stacks.
+    pub(crate) fn total(&self) -> S {
+        self.counts.iter().fold(self.more, |mut sum, count| {
+            sum.grow(*count);
+            sum
+        })
     }
 
     /// Whether a process has begun another program since sampling began.
@@ -96,10 +125,22 @@ impl Stacks {
         self.executed.contains(&process)
     }
 
-    /// A process began another program.
-    pub(crate) fn executed(&mut self, process: u32) {
-        if self.executed.len() < REMEMBERED {
-            self.executed.insert(process);
+    /// Notes what the kernel reports besides stacks.
+    pub(crate) fn note(&mut self, event: Event<'_>) {
+        match event {
+            Event::Lost { count, .. } => self.lost = self.lost.saturating_add(count),
+            Event::Throttled => self.throttled = self.throttled.saturating_add(1),
+            Event::Forked { process, parent } if process != parent && self.parents.len() < REMEMBERED => {
+                self.parents.insert(process, parent);
+            }
+            Event::Executed { process } => {
+                self.unwinder.forget(process);
+                if self.executed.len() < REMEMBERED {
+                    self.executed.insert(process);
+                }
+            }
+            Event::Unread => self.lost = self.lost.saturating_add(1),
+            _ => {}
         }
     }
 }
@@ -126,7 +167,7 @@ mod tests {
     use super::*;
 
     fn sample(chain: &[u64]) -> Sample<'_> {
-        Sample { process: 1, thread: 1, origin: 1, chain }
+        Sample { process: 1, chain, top: None }
     }
 
     #[test]
@@ -139,27 +180,26 @@ mod tests {
 
     #[test]
     fn a_thread_counts_by_one_of_its_events() {
-        let mut stacks = Stacks::new(9);
-        for (thread, origin) in [(7, 5), (7, 7), (7, 5), (8, 7), (8, 5)] {
-            stacks.add(Sample { thread, origin, ..sample(&[CONTEXT_USER, 1]) });
-        }
-        assert_eq!(stacks.samples, 3);
+        let mut stacks = Stacks::<u64>::new(9);
+        let counted =
+            [(7, 5), (7, 7), (7, 5), (8, 7), (8, 5)].map(|(thread, origin)| stacks.counts(thread, origin));
+        assert_eq!(counted, [true, false, true, true, false]);
     }
 
     #[test]
     fn a_new_program_has_stacks_of_its_own() {
-        let mut stacks = Stacks::new(9);
-        stacks.add(sample(&[CONTEXT_USER, 1]));
-        stacks.executed(1);
-        stacks.add(sample(&[CONTEXT_USER, 1]));
-        assert_eq!(stacks.counts.len(), 2);
+        let mut stacks = Stacks::<u64>::new(9);
+        let number = stacks.number(&sample(&[CONTEXT_USER, 1]));
+        assert_eq!(stacks.number(&sample(&[CONTEXT_USER, 1])), number);
+        stacks.note(Event::Executed { process: 1 });
+        assert_ne!(stacks.number(&sample(&[CONTEXT_USER, 1])), number);
     }
 
     #[test]
     fn threads_are_not_forks() {
-        let mut stacks = Stacks::new(9);
-        stacks.forked(1, 1);
-        stacks.forked(2, 1);
+        let mut stacks = Stacks::<u64>::new(9);
+        stacks.note(Event::Forked { process: 1, parent: 1 });
+        stacks.note(Event::Forked { process: 2, parent: 1 });
         assert_eq!(stacks.parents, HashMap::from([(2, 1)]));
     }
 
@@ -169,11 +209,14 @@ mod tests {
             chains in prop::collection::vec(prop::collection::vec(prop_oneof![Just(CONTEXT_USER), Just(CONTEXT_KERNEL), 0_u64..4], 0..6), 0..60),
             limit in 0_usize..20,
         ) {
-            let mut stacks = Stacks::new(limit);
-            chains.iter().for_each(|chain| stacks.add(sample(chain)));
-            prop_assert!(stacks.counts.len() <= limit);
-            prop_assert_eq!(stacks.samples, chains.len() as u64);
-            prop_assert_eq!(stacks.counts.values().sum::<u64>() + stacks.more, stacks.samples);
+            let mut stacks = Stacks::<u64>::new(limit);
+            for chain in &chains {
+                let number = stacks.number(&sample(chain));
+                stacks.add(number, 1);
+            }
+            prop_assert!(stacks.iter().count() <= limit);
+            prop_assert_eq!(stacks.total(), chains.len() as u64);
+            prop_assert_eq!(stacks.iter().map(|(_, count)| count).sum::<u64>() + stacks.more, stacks.total());
         }
     }
 }

@@ -41,6 +41,13 @@ pub(crate) fn cpus(threads: &[u32]) -> BTreeSet<usize> {
     }
 }
 
+/// Whether a thread sleeps (proc(5), `/proc/PID/stat`). Its name, which is in parentheses, may be anything.
+pub(crate) fn is_asleep(thread: u32) -> bool {
+    let stat = fs::read(format!("/proc/{thread}/stat")).unwrap_or_default();
+    let name = stat.iter().rposition(|byte| *byte == b')').unwrap_or(stat.len());
+    matches!(stat.get(name.saturating_add(2)), Some(b'S' | b'D'))
+}
+
 /// A field of a `status` file.
 pub(crate) fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
@@ -70,6 +77,24 @@ mod tests {
             assert_eq!(list(text).into_iter().collect::<Vec<_>>(), expected, "{text}");
         }
         assert!(list("0-18446744073709551615").len() <= MOST_CPUS + 1);
+    }
+
+    #[test]
+    fn a_thread_that_waits_sleeps_and_one_that_runs_does_not() {
+        let (number, numbers) = std::sync::mpsc::channel();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let sleeper = std::thread::spawn(move || {
+            number.send(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()).unwrap();
+            let _ = stopped.recv();
+        });
+        let number = numbers.recv().unwrap();
+        while !is_asleep(number) {
+            std::thread::yield_now();
+        }
+        assert!(!is_asleep(rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()));
+        assert!(!is_asleep(u32::MAX));
+        drop(stop);
+        sleeper.join().unwrap();
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Profiles of real processes. Where the kernel refuses to sample, or a compiler is missing, a test says so and ends.
 
+mod common;
+
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
+use common::{Started, allowed, compile, start};
 use profile::{Kind, Options, Profile, Profiler, Refused, Symbols};
 
 /// Two functions that share the time 70 to 30.
@@ -55,54 +57,9 @@ __attribute__((noinline)) unsigned down(unsigned n) {
 int main(void) { return down(300); }
 ";
 
-/// A process that ends with the test.
-struct Started(Child);
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start(command: &mut Command) -> Option<Started> {
-    match command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
-        Ok(child) => Some(Started(child)),
-        Err(error) => {
-            println!("skipped: cannot start {:?}: {error}", command.get_program());
-            None
-        }
-    }
-}
-
-/// Compiles a program with debug information and frame pointers.
-fn compile(folder: &Path, source: &str) -> Option<PathBuf> {
-    let (file, program) = (folder.join("program.c"), folder.join("program"));
-    std::fs::write(&file, source).unwrap();
-    // With optimization, GCC makes no frames in functions that call no other, whatever its options say.
-    let flags = ["-O0", "-g", "-fno-omit-frame-pointer", "-pthread", "-o"];
-    match Command::new("cc").args(flags).arg(&program).arg(&file).status() {
-        Ok(status) => {
-            assert!(status.success());
-            Some(program)
-        }
-        Err(error) => {
-            println!("skipped: there is no C compiler: {error}");
-            None
-        }
-    }
-}
-
 /// `None` where the kernel does not let us sample.
 fn begin(process: &Started) -> Option<Profiler> {
-    match Profiler::begin(&[process.0.id()], &Options::default()) {
-        Ok(profiler) => Some(profiler),
-        Err(refused @ (Refused::Paranoid { .. } | Refused::Seccomp | Refused::Unsupported(_))) => {
-            println!("skipped: {refused}");
-            None
-        }
-        Err(refused) => panic!("{refused}"),
-    }
+    allowed(Profiler::begin(&[process.0.id()], &Options::default()))
 }
 
 /// Half a second of a process, and more where other programs leave it little time.
