@@ -34,6 +34,7 @@ mod repeated;
 mod table;
 mod tuned;
 mod view;
+mod waiting;
 mod warning;
 mod withheld;
 
@@ -77,6 +78,7 @@ pub use tuned::{
     Tried, Tuned, Unmeasured,
 };
 pub use view::FigureView;
+pub use waiting::Waiting;
 pub use warning::{APART, Code, FEWEST_TRIALS, FirstFailure, Seen, UNSTEADY, Warning};
 pub use withheld::{Warmth, Withheld};
 
@@ -122,6 +124,9 @@ pub struct Shared {
     /// How the CPU time of scenarios differs that some figure tells apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu: Vec<CpuDifference>,
+    /// What the slower of two scenarios waits for, where some figure tells them apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Waiting>,
     /// What became of its duets. None if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duets: Option<Duets>,
@@ -211,21 +216,21 @@ pub fn findings_beside(
     beside: impl Fn(&FigureView<'_>) -> Vec<Beside>,
 ) -> Findings {
     let mut compared = compared(plan, observations);
-    let mut cpu = Vec::new();
+    let mut causes = Vec::new();
     for figures in &mut compared {
-        let differences = cpu::differences(figures);
-        figures.iter_mut().for_each(|figure| figure.conclude(&differences));
+        let cause = Causes { cpu: cpu::differences(figures), waiting: waiting::waiting(figures) };
+        figures.iter_mut().for_each(|figure| figure.conclude(&cause));
         level::share(figures);
-        cpu.push(differences);
+        causes.push(cause);
     }
     let gates = conditions::gates(plan, &compared);
-    let found = |((planned, figures), cpu)| {
-        let mut found = experiment(plan, planned, figures, cpu);
+    let found = |((planned, figures), causes)| {
+        let mut found = experiment(plan, planned, figures, causes);
         let beside: Vec<Vec<Beside>> = found.views().map(|view| beside(&view)).collect();
         found.figures.iter_mut().zip(beside).for_each(|(figure, beside)| figure.beside = beside);
         found
     };
-    Findings { experiments: plan.experiments.iter().zip(compared).zip(cpu).map(found).collect(), gates }
+    Findings { experiments: plan.experiments.iter().zip(compared).zip(causes).map(found).collect(), gates }
 }
 
 /// Which experiments of the plan more rounds may decide: those that a condition limits until it is decided, and the others until
@@ -285,6 +290,12 @@ impl Family {
     }
 }
 
+/// What the trials say of why scenarios differ, whatever the figure.
+struct Causes {
+    cpu: Vec<CpuDifference>,
+    waiting: Vec<Waiting>,
+}
+
 /// An experiment as one of its figures sees it, up to its comparisons, which are made together with those of others, and its claims.
 struct Compared<'a> {
     planned: View<'a>,
@@ -322,13 +333,13 @@ impl<'a> Compared<'a> {
     }
 
     /// Makes the claims, which the figures of the rows then follow.
-    fn conclude(&mut self, cpu: &[CpuDifference]) {
+    fn conclude(&mut self, causes: &Causes) {
         self.tuned = tuned::tuned(&self.planned, &self.observations);
         // The effects of a search would be of settings that the race chose. `tuned` has estimates instead.
         if self.tuned.is_none() && self.planned.is_compared() {
             self.effects = effect::effects(&self.results());
         }
-        self.claims = claim::claims(&self.results(), &self.effects, cpu);
+        self.claims = claim::claims(&self.results(), &self.effects, causes);
         let Self { planned, estimates, rows, comparisons, claims, tuned, .. } = self;
         let said = level::said(&planned.setup, estimates, claims, tuned.as_ref());
         level::set(planned, rows, estimates, &said, &level::seen(comparisons));
@@ -367,7 +378,7 @@ fn experiment(
     plan: &Plan,
     planned: &Planned,
     figures: Vec<Compared<'_>>,
-    cpu: Vec<CpuDifference>,
+    causes: Causes,
 ) -> ExperimentFindings {
     let trials = plan.trials.iter().filter(|t| t.scenario.experiment == planned.name).count();
     let first = figures.first();
@@ -377,7 +388,8 @@ fn experiment(
         setup: planned.setup.clone(),
         design: plan.design,
         builds: Some(repeated::builds(plan, planned)).filter(|builds| *builds > 1),
-        cpu,
+        cpu: causes.cpu,
+        waiting: causes.waiting,
         duets: Duets::of(&observations),
         trials_planned: trials as u32,
         trials_done: observations.len() as u32,

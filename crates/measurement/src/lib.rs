@@ -23,7 +23,7 @@ mod usage;
 use std::collections::BTreeMap;
 
 use load::rows::Form;
-use profile::Profile;
+use profile::{Profile, Waits};
 use serde::{Deserialize, Serialize};
 use systems::work::WorkUnit;
 
@@ -95,6 +95,9 @@ macro_rules! measurement {
                 /// if the kernel gives no samples.
                 #[serde(default, with = "profile::packed", skip_serializing_if = "Option::is_none")]
                 pub profile: Option<Profile> [any],
+                /// Where the system waited, watched in the same drive. None if it worked most of the time.
+                #[serde(default, with = "profile::packed", skip_serializing_if = "Option::is_none")]
+                pub waits: Option<Waits> [any],
                 /// What the system used.
                 pub system: SystemUse,
                 /// What the generator used.

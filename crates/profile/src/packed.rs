@@ -1,7 +1,7 @@
-//! A profile in a field of a JSON text: deflated JSON in Base64 (RFC 1951, RFC 4648). Pure.
+//! A profile or waits in a field of a JSON text: deflated JSON in Base64 (RFC 1951, RFC 4648). Pure.
 //!
 //! The JSON of a profile of 0.3 s has some 40 kB, because names and modules repeat; packed it has some 5 kB. Use it with
-//! `#[serde(with = "profile::packed")]` on an `Option<Profile>`.
+//! `#[serde(with = "profile::packed")]` on an `Option`.
 
 use std::io::{Read, Write};
 
@@ -10,33 +10,31 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
-use serde::de::Error as _;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
-use serde::{Deserialize, Deserializer, Serializer};
-
-use crate::profile::Profile;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The longest JSON that is unpacked, in bytes. That of a profile of 20,000 different stacks has about half as many.
 const LONGEST: u64 = 64 << 20;
 
-/// Writes a profile.
+/// Writes a value.
 ///
 /// # Errors
 /// It cannot be written as JSON.
-pub fn serialize<S: Serializer>(profile: &Option<Profile>, to: S) -> Result<S::Ok, S::Error> {
-    let Some(profile) = profile else { return to.serialize_none() };
-    let json = serde_json::to_vec(profile).map_err(S::Error::custom)?;
+pub fn serialize<T: Serialize, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error> {
+    let Some(value) = value else { return to.serialize_none() };
+    let json = serde_json::to_vec(value).map_err(S::Error::custom)?;
     let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(&json).map_err(S::Error::custom)?;
     let packed = packed.finish().map_err(S::Error::custom)?;
     to.serialize_some(&STANDARD.encode(packed))
 }
 
-/// Reads a profile.
+/// Reads a value.
 ///
 /// # Errors
-/// It is no Base64, not deflated, too long, or no profile.
-pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Profile>, D::Error> {
+/// It is no Base64, not deflated, too long, or no such value.
+pub fn deserialize<'de, T: DeserializeOwned, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
     let packed = STANDARD.decode(text).map_err(D::Error::custom)?;
     let mut json = Vec::new();
@@ -46,9 +44,8 @@ pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Profile>
 
 #[cfg(test)]
 mod tests {
-    use serde::Serialize;
-
     use super::*;
+    use crate::profile::Profile;
     use crate::profile::tests::profile;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]

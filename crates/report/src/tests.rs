@@ -121,6 +121,7 @@ fn fixed() -> Findings {
         design: stats::Design::ONCE,
         builds: None,
         cpu: Vec::new(),
+        waiting: Vec::new(),
         duets: None,
         trials_planned: 9,
         trials_done: 9,

@@ -12,8 +12,8 @@ use stats::{FEWEST_ROUNDS, Verdict};
 use super::asked::CLIFF;
 use super::best::Results;
 use super::leader::{Behind, Order, order};
-use super::reason::{self, Reason};
-use super::{By, Comparison, CpuDifference, Effect, Estimate, FigureView, Interaction, Ratio};
+use super::reason::{self, Reason, Why};
+use super::{By, Causes, Comparison, Effect, Estimate, FigureView, Interaction, Ratio};
 use crate::experiment::Asks;
 use crate::experiment::grid::Axis;
 use crate::plan::View;
@@ -138,9 +138,9 @@ const FLAT: f64 = -2.0;
 /// At most one claim for each knob that varies and one for the systems, or two: at their defaults and at like settings. What the
 /// experiment asks about comes first. The others follow: differences, the largest at the top, then what is undecided, then what
 /// is flat, then the dependencies between knobs.
-pub(super) fn claims(results: &Results, effects: &[Effect], cpu: &[CpuDifference]) -> Vec<Claim> {
+pub(super) fn claims(results: &Results, effects: &[Effect], causes: &Causes) -> Vec<Claim> {
     let Results { planned, estimates, .. } = *results;
-    let claimer = Claimer { planned, estimates, cpu };
+    let claimer = Claimer { planned, estimates, causes };
     let mut claims: Vec<(f64, Claim)> = Vec::new();
     for axis in planned.axes.iter().filter(|axis| axis.values.len() > 1) {
         let by_knob = together(results, |by| by.knob() == Some(axis.knob.as_str()));
@@ -251,7 +251,7 @@ impl FigureView<'_> {
 struct Claimer<'a> {
     planned: &'a View<'a>,
     estimates: &'a [Estimate],
-    cpu: &'a [CpuDifference],
+    causes: &'a Causes,
 }
 
 /// The logarithm of the ratio of a decided difference; 0 for any other verdict.
@@ -377,8 +377,11 @@ impl Claimer<'_> {
         let times = c.ratio.map_or(1.0, |ratio| ratio.upwards().estimate);
         let others: Vec<&Estimate> = also_slower.iter().map(|at| &self.estimates[*at]).collect();
         // Only what the better one takes less of makes it better.
-        let worse_at = if c.verdict == Verdict::Faster { c.against } else { c.scenario };
-        let cpu = self.cpu.iter().find(|cpu| cpu.is_between(c.scenario, c.against) && cpu.more == worse_at);
-        reason::between(self.planned.workload, self.planned.figure, times, [better, worse], &others, cpu)
+        let (better_at, worse_at) =
+            if c.verdict == Verdict::Faster { (c.scenario, c.against) } else { (c.against, c.scenario) };
+        let cpu = self.causes.cpu.iter().find(|cpu| (cpu.less, cpu.more) == (better_at, worse_at));
+        let waits = self.causes.waiting.iter().find(|w| (w.less, w.more) == (better_at, worse_at));
+        let why = Why { cpu, waits };
+        reason::between(self.planned.workload, self.planned.figure, times, [better, worse], &others, why)
     }
 }

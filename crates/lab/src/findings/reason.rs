@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use systems::Workload;
 use systems::work::About;
 
+use super::Waiting;
 use super::cpu::CpuDifference;
 use super::effort::{Effort, Range, Ranges, Sent};
 use super::estimate::Estimate;
@@ -72,6 +73,8 @@ pub enum Counted {
     /// Seconds of CPU time for a unit of work, of which [`CpuDifference`] says in which functions they are. It comes first. The counts
     /// behind it go with the difference, and no part of it is theirs.
     Functions,
+    /// Seconds for a unit of work in which threads wait; [`Waiting`] says for what. It comes first.
+    Waits,
 }
 
 /// A count that tells why one of two scenarios is the faster one.
@@ -316,6 +319,13 @@ fn counts() -> [Count; 17] {
     ]
 }
 
+/// What was sampled of two rows: how their CPU time differs, and what the slower one waits for most.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Why<'a> {
+    pub cpu: Option<&'a CpuDifference>,
+    pub waits: Option<&'a Waiting>,
+}
+
 /// What explains that one row is so many times faster than another: the counts in which it had less to do, the one that
 /// differs most first, but signatures before all others and symptoms last. The functions in which the CPU time is that makes the
 /// difference come before all counts. A symptom is none if another
@@ -327,7 +337,7 @@ pub(super) fn between(
     times: f64,
     [faster, slower]: [&Estimate; 2],
     others: &[&Estimate],
-    cpu: Option<&CpuDifference>,
+    why: Why<'_>,
 ) -> Vec<Reason> {
     let about = workload.about();
     let Some(gap) = Gap::between(figure, times, faster, slower) else { return Vec::new() };
@@ -346,7 +356,7 @@ pub(super) fn between(
         })
         .collect();
     found.sort_by(|(a, _), (b, _)| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(b.2.cmp(&a.2)));
-    let functions = cpu.and_then(|cpu| gap.functions(cpu));
+    let functions = why.cpu.and_then(|cpu| gap.functions(cpu)).or_else(|| gap.waits(why.waits?));
     let counts = found.into_iter().take(MOST).map(|(_, reason)| reason);
     let found: Vec<Reason> = functions.into_iter().chain(counts).collect();
     if found.is_empty() { gap.own_code().into_iter().collect() } else { found }

@@ -35,8 +35,13 @@ pub(super) fn measure(places: &[&Place<'_>]) -> Result<Vec<Measurement>, TrialEr
     for (served, (orders, measured)) in served.iter().zip(&mut measured) {
         let counts = served.place.trial.counted;
         measured.counted = counts.then(|| count(&served.driver, orders, &served.running)).flatten();
-        let sample = || profiling::profile(served.place.profiling, &served.driver, orders, &served.running);
-        measured.profile = served.place.trial.profiled.then(sample).flatten();
+        if served.place.trial.profiled {
+            let cores = served.place.launch.cores.len().max(1) as f64;
+            let idles = measured.system.cpu_s < measured.elapsed_s * cores * IDLES;
+            let Served { place, running, driver, .. } = served;
+            let seen = profiling::profile(place.profiling, driver, orders, running, idles);
+            (measured.profile, measured.waits) = (seen.profile, seen.waits);
+        }
     }
     for served in served {
         let names = served.place.names_functions().then(|| served.running.members()());
@@ -68,6 +73,9 @@ fn together<T: Send>(
 
 /// How often it is looked whether all generators are ready, and how long before their windows open they know when.
 const MEETING: Duration = Duration::from_millis(2);
+
+/// A system waits most of the time if it uses less than this share of its cores' time.
+const IDLES: f64 = 0.5;
 
 /// A server that was started and does equal work.
 struct Served<'a> {

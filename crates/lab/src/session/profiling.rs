@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use load::Moment;
-use profile::{Options, Profile, Profiler, Symbols};
+use profile::{Options, Profile, Profiler, Symbols, Waiter, Waits};
 use systems::process::Running;
 use systems::trace;
 
@@ -33,31 +33,44 @@ pub(super) fn prepare(profiling: &Mutex<Profiling>, running: &Running) {
     }
 }
 
-/// Drives the server again for a short time, and samples it meanwhile. The trial is measured already: a failure here loses only the
-/// profile.
+/// What a short drive shows.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub profile: Option<Profile>,
+    pub waits: Option<Waits>,
+}
+
+/// Drives the server again for a short time, and samples it meanwhile. `idles`: it waits most of the time, so where it waits is watched,
+/// too, which costs it time for each switch of a thread. The trial is measured already: a failure here loses only this.
 pub(super) fn profile(
     profiling: &Mutex<Profiling>,
     driver: &Driver<'_>,
     orders: &Orders,
     running: &Running,
-) -> Option<Profile> {
+    idles: bool,
+) -> Seen {
     let mut known = profiling.lock().unwrap_or_else(PoisonError::into_inner);
     if known.refused {
-        return None;
+        return Seen::default();
     }
-    let (members, sampling) = (running.members(), Mutex::<Option<Profiler>>::default());
+    let (members, sampling) = (running.members(), Mutex::<(Option<Profiler>, Option<Waiter>)>::default());
     // Connections are made before, and so are processes that serve one connection each.
     let watch = |moment: Moment<'_>| {
         if let Moment::Opened = moment {
-            let begun = Profiler::begin(&members(), &Options::default()).ok();
-            *sampling.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+            let (processes, options) = (members(), Options::default());
+            let waiter = idles.then(|| Waiter::begin(&processes, &options).ok()).flatten();
+            *sampling.lock().unwrap_or_else(PoisonError::into_inner) =
+                (Profiler::begin(&processes, &options).ok(), waiter);
         }
     };
     let driven = driver.drive_for_profile(orders, &watch);
-    let sampling = sampling.into_inner().unwrap_or_else(PoisonError::into_inner)?;
-    let profile = sampling.finish(&mut known.symbols);
-    let verified = driven.is_ok_and(|tally| tally.successes > 0);
-    (verified && profile.samples > 0 && running.check_alive().is_ok()).then_some(profile)
+    let (profiler, waiter) = sampling.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let waits = waiter.map(|waiter| waiter.finish(&mut known.symbols));
+    let profile = profiler.map(|profiler| profiler.finish(&mut known.symbols));
+    if !driven.is_ok_and(|tally| tally.successes > 0) || running.check_alive().is_err() {
+        return Seen::default();
+    }
+    Seen { profile: profile.filter(|profile| profile.samples > 0), waits }
 }
 
 /// Removes what the runtimes of processes that have ended wrote for profilers: the names of functions, and a dump of their code.

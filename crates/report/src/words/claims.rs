@@ -10,7 +10,7 @@ use stats::Verdict;
 use systems::work::Purpose;
 
 use super::missing::{missing, unanswered};
-use super::more_cpu::functions;
+use super::more_cpu::{functions, waits};
 use super::options::Asked;
 use super::reasons::counts;
 use super::verdicts::FAR;
@@ -431,16 +431,24 @@ impl Wording<'_> {
             return None;
         };
         let unit = &self.e.workload.about().unit;
-        let cpu = self.e.cpu.iter().find(|cpu| cpu.is_between(c.scenario, c.against));
-        let (parts, counted): (Vec<&Reason>, Vec<&Reason>) =
-            reasons.iter().partition(|reason| reason.counted == Counted::Functions);
-        let counted: Vec<String> = counted.into_iter().map(|reason| counts(reason, unit)).collect();
+        let sampled = reasons.iter().find_map(|reason| match reason.counted {
+            Counted::Functions => {
+                let cpu = self.e.cpu.iter().find(|cpu| cpu.is_between(c.scenario, c.against))?;
+                Some(functions(cpu, unit))
+            }
+            Counted::Waits => {
+                Some(waits(self.e.waiting.iter().find(|w| w.is_between(c.scenario, c.against))?, unit))
+            }
+            _ => None,
+        });
+        let is_sampled = |reason: &&Reason| matches!(reason.counted, Counted::Functions | Counted::Waits);
+        let counted = reasons.iter().filter(|reason| sampled.is_none() || !is_sampled(reason));
+        let counted: Vec<String> = counted.map(|reason| counts(reason, unit)).collect();
         let counted = (!counted.is_empty()).then(|| counted.join("; "));
-        match (cpu.filter(|_| !parts.is_empty()), counted) {
-            (Some(cpu), None) => Some(functions(cpu, unit)),
+        match (sampled, counted) {
             // A count is no part of the sum.
-            (Some(cpu), Some(counted)) => Some(format!("{}. It goes with {counted}", functions(cpu, unit))),
-            (None, counted) => counted,
+            (Some(sampled), Some(counted)) => Some(format!("{sampled}. It goes with {counted}")),
+            (sampled, counted) => sampled.or(counted),
         }
     }
 

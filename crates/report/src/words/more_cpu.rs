@@ -1,11 +1,11 @@
 //! In which functions one scenario takes more CPU time than another, in words.
 
 use lab::findings::functions::{Function, FunctionChange};
-use lab::findings::{CpuDifference, Unit};
+use lab::findings::{CpuDifference, Unit, Waiting};
 use systems::work::WorkUnit;
 
 use super::claims::list;
-use crate::number::show;
+use crate::number::{seconds, show};
 
 /// So many functions are named at most, if none carries the difference alone.
 const MOST: usize = 3;
@@ -36,6 +36,22 @@ pub(super) fn functions(cpu: &CpuDifference, unit: &WorkUnit) -> String {
         return format!("{more} more CPU a {}, which no function certainly takes by itself", unit.name);
     }
     format!("of the {more} more CPU a {}, {}", unit.name, list(&named))
+}
+
+/// What the slower one waits for: `it waits 20.1 ms a request for the disk, in save, against 0 s`.
+pub(super) fn waits(of: &Waiting, unit: &WorkUnit) -> String {
+    let what = match of.wait.as_str() {
+        "lock" => "for another thread (a lock, a condition or a queue)".to_owned(),
+        "disk" => "for the disk".to_owned(),
+        "timer" => "for time to pass (it sleeps)".to_owned(),
+        "receive" => "for data from a socket".to_owned(),
+        "send" => "for room to send".to_owned(),
+        "pipe" => "for the other end of a pipe".to_owned(),
+        "child" => "for a process that it started".to_owned(),
+        call => format!("in {call}"),
+    };
+    let by = of.by.as_ref().map_or_else(String::new, |by| format!(", in `{by}`"));
+    format!("it waits {} a {} {what}{by}, against {}", seconds(of.more_s), unit.name, seconds(of.less_s))
 }
 
 /// A function, with the place of its source if that is known.

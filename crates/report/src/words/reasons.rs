@@ -63,6 +63,10 @@ pub(super) fn counts(reason: &Reason, unit: &WorkUnit) -> String {
             let each = |of: f64| show(of, Unit::cost_of(unit));
             format!("its own code: {} of CPU a {} against {}", each(faster), unit.name, each(slower))
         }
+        Counted::Waits => {
+            let each = |of: f64| seconds(of);
+            format!("it waits {} a {} against {}", each(slower), unit.name, each(faster))
+        }
         Counted::Softirqs => {
             format!("softirqs took {} of its cores' time, against {}", percent(faster), percent(slower))
         }

@@ -2,7 +2,7 @@
 
 use super::{Counted, Range, Ranges, Reason, SHARE};
 use crate::experiment::Figure;
-use crate::findings::{CpuDifference, Estimate};
+use crate::findings::{CpuDifference, Estimate, Waiting};
 
 /// The system's own code is named if its CPU time accounts for at least this share of the difference.
 const OWN: f64 = 0.5;
@@ -121,6 +121,13 @@ impl<'a> Gap<'a> {
         let says = share >= SHARE && cpu.is_certain() && cpu.functions.is_some();
         let (faster, slower) = (cpu.less_s, cpu.less_s + cpu.more_s());
         says.then_some(Reason { counted: Counted::Functions, faster, slower, share })
+    }
+
+    /// What the slower one waits for, if that accounts for the difference.
+    pub fn waits(&self, waiting: &Waiting) -> Option<Reason> {
+        let (faster, slower) = (waiting.less_s, waiting.more_s);
+        let share = self.of_waiting(slower - faster);
+        (share >= SHARE).then_some(Reason { counted: Counted::Waits, faster, slower, share })
     }
 
     /// The wait for an acknowledgement, if only the slower one has it.

@@ -3,6 +3,7 @@ use systems::Value;
 use systems::knob;
 
 use super::super::effort::{Effort, Range, Ranges, Sent};
+use super::super::reason::Why;
 use super::super::tests::{int, measured, measurement, observe, one, plan_of};
 use super::{Counted as Kind, Estimate, Reason, SHARE, TableKind, between, is_held_back};
 use crate::experiment::Figure;
@@ -116,7 +117,7 @@ fn reasons_in(workload: Workload, times: f64, works: [Effort; 2], cpu_s: [f64; 2
     let [faster, slower] = works;
     let rows =
         [row(workload, faster, cpu_s[0], cpu_s[0]), row(workload, slower, cpu_s[1], cpu_s[0] * times_more)];
-    between(workload, figure, times, [&rows[0], &rows[1]], &[], None)
+    between(workload, figure, times, [&rows[0], &rows[1]], &[], Why::default())
 }
 
 /// A row of one connection, which uses so much CPU time for a unit of work, and so much time on the clock.
@@ -218,7 +219,10 @@ fn what_waits_explains_only_time_that_no_cpu_explains() {
         scenario: Scenario::new("e", "a", Workload::Requests, Point::new()).expect("work"),
         ..row(Workload::Requests, resent(x), 1e-6, 1e-6 + x * 1e-5)
     });
-    assert_eq!(between(Workload::Requests, Figure::RequestsPerS, 100.0, [&rows[0], &rows[1]], &[], None), []);
+    assert_eq!(
+        between(Workload::Requests, Figure::RequestsPerS, 100.0, [&rows[0], &rows[1]], &[], Why::default()),
+        []
+    );
 }
 
 #[test]
@@ -294,8 +298,14 @@ fn a_symptom_that_another_slow_one_does_not_show_is_no_reason() {
     let (quick, slow) = (full(0.1, 1.0), full(0.7, 3.0));
     for (slowest, named) in [(0.9, true), (0.2, true), (0.1, false), (0.0, false)] {
         let slowest = full(slowest, 10.0);
-        let reasons =
-            between(Workload::Requests, Figure::RequestsPerS, 3.0, [&quick, &slow], &[&slow, &slowest], None);
+        let reasons = between(
+            Workload::Requests,
+            Figure::RequestsPerS,
+            3.0,
+            [&quick, &slow],
+            &[&slow, &slowest],
+            Why::default(),
+        );
         let found = reasons.iter().any(|reason| reason.counted == Kind::WindowLimitedIn);
         assert_eq!(found, named, "{slowest:?}");
     }
@@ -382,7 +392,8 @@ fn an_idle_server_whose_answers_wait_for_an_acknowledgement_is_told_so() {
         (answers(44.0, calls(9.0), 200e-6), false),       // nobody looked
     ] {
         assert_eq!(is_held_back(&slow), why, "{slow:?}");
-        let reasons = between(Workload::Requests, Figure::RequestsPerS, 88.0, [&quick, &slow], &[], None);
+        let reasons =
+            between(Workload::Requests, Figure::RequestsPerS, 88.0, [&quick, &slow], &[], Why::default());
         let named = reasons.iter().any(|reason| reason.counted == Kind::HeldBack);
         assert_eq!(named, why, "{reasons:?}");
     }

@@ -1,0 +1,135 @@
+//! What the slower of two scenarios waits for, where it waits more than it works.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use profile::Wait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stats::Verdict;
+
+use super::{Compared, Comparison};
+use crate::observation::{Outcome, Scenario};
+
+/// A wait that is much longer for a unit of work in one scenario than in the other. Scenarios are positions in the estimates.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Waiting {
+    /// The scenario that waits less.
+    pub less: usize,
+    /// The scenario that waits more.
+    pub more: usize,
+    /// What is waited for: `lock`, `disk`, `timer`, `receive`, `send`, `pipe`, `child`, or a system call.
+    pub wait: String,
+    /// The function of the program that waits. None if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// How long the one waits for a unit of work, seconds, over all threads.
+    pub less_s: f64,
+    /// How long the other one does.
+    pub more_s: f64,
+}
+
+impl Waiting {
+    /// Whether it is about these two scenarios.
+    pub fn is_between(&self, one: usize, other: usize) -> bool {
+        (self.less, self.more) == (one, other) || (self.less, self.more) == (other, one)
+    }
+}
+
+/// What waits in the background does so for as long in a second, however slow the system is. What makes it slower is waited for so many
+/// times as long in a second.
+const MORE_IN_A_SECOND: f64 = 1.5;
+
+/// Waits that some other wait of the same scenario outlasts this many times are not named.
+const MINOR: f64 = 10.0;
+
+/// A wait, and who waits.
+type Kind = (String, Option<String>);
+
+/// For pairs of scenarios of which some figure says that they differ: what the slower one waits for, the longest first.
+pub(super) fn waiting(figures: &[Compared<'_>]) -> Vec<Waiting> {
+    let decided = |c: &Comparison| match c.verdict {
+        Verdict::Faster => Some((c.scenario, c.against)),
+        Verdict::Slower => Some((c.against, c.scenario)),
+        Verdict::NoDifference | Verdict::Undecided { .. } => None,
+    };
+    let pairs: BTreeSet<(usize, usize)> =
+        figures.iter().flat_map(|figure| &figure.comparisons).filter_map(decided).collect();
+    let Some(figure) = figures.first() else { return Vec::new() };
+    pairs.into_iter().flat_map(|(faster, slower)| between(figure, faster, slower)).collect()
+}
+
+fn between(figure: &Compared<'_>, less: usize, more: usize) -> Vec<Waiting> {
+    let of = |at: usize| Some(Waited::of(figure, &figure.estimates.get(at)?.scenario));
+    let (Some(of_less), Some(of_more)) = (of(less), of(more)) else { return Vec::new() };
+    // One that works all the time was not watched, because it does not wait.
+    if of_more.units <= 0.0 {
+        return Vec::new();
+    }
+    let mut found: Vec<Waiting> = of_more
+        .blocked_s
+        .iter()
+        .filter_map(|(kind, blocked_s)| {
+            let other_s = of_less.blocked_s.get(kind).copied().unwrap_or(0.0);
+            let in_a_second =
+                |blocked_s: f64, waited: &Waited| blocked_s / waited.seconds.max(f64::MIN_POSITIVE);
+            let grows =
+                in_a_second(*blocked_s, &of_more) >= MORE_IN_A_SECOND * in_a_second(other_s, &of_less);
+            let (wait, by) = kind.clone();
+            let less_s = if of_less.units > 0.0 { other_s / of_less.units } else { 0.0 };
+            let more_s = blocked_s / of_more.units;
+            (grows && more_s > less_s).then_some(Waiting { less, more, wait, by, less_s, more_s })
+        })
+        .collect();
+    found.sort_by(|a, b| (b.more_s - b.less_s).total_cmp(&(a.more_s - a.less_s)));
+    let longest = found.first().map_or(0.0, |first| first.more_s - first.less_s);
+    found.retain(|waiting| (waiting.more_s - waiting.less_s) * MINOR >= longest);
+    found
+}
+
+/// What the trials of a scenario say of its waits.
+#[derive(Default)]
+struct Waited {
+    /// Seconds of all threads, by what is waited for.
+    blocked_s: BTreeMap<Kind, f64>,
+    /// How long was watched.
+    seconds: f64,
+    /// Units of work meanwhile, at the rates of the windows.
+    units: f64,
+}
+
+impl Waited {
+    fn of(figure: &Compared<'_>, scenario: &Scenario) -> Self {
+        let mut waited = Self::default();
+        let unit = &figure.planned.workload.about().unit;
+        for observation in
+            figure.observations.iter().filter(|o| o.trial.scenario == *scenario && !o.trial.twin)
+        {
+            let Outcome::Measured(m) = &observation.outcome else { continue };
+            let Some(waits) = m.waits.as_ref().filter(|_| m.elapsed_s > 0.0) else { continue };
+            waited.seconds += waits.seconds;
+            waited.units += m.worth(unit) / unit.size / m.elapsed_s * waits.seconds;
+            for time in waits.by_wait() {
+                if let Some(wait) = word(&time.wait) {
+                    *waited.blocked_s.entry((wait, time.by)).or_default() += time.blocked_ns as f64 / 1e9;
+                }
+            }
+        }
+        waited
+    }
+}
+
+/// The word for a wait. None for those of a server that has nothing to do, and where nothing is known.
+fn word(wait: &Wait) -> Option<String> {
+    let word = match wait {
+        Wait::Lock => "lock",
+        Wait::Disk => "disk",
+        Wait::Timer => "timer",
+        Wait::Receive => "receive",
+        Wait::Send => "send",
+        Wait::Pipe => "pipe",
+        Wait::Child => "child",
+        Wait::Other(call) => call,
+        Wait::Readiness | Wait::Accept | Wait::Unknown => return None,
+    };
+    Some(word.to_owned())
+}
