@@ -1,4 +1,6 @@
-//! `narrows report`: prints the report of a saved run, or the list of runs.
+//! `narrows report`: prints the report of a saved run, or the list of runs, or quotes a run in a file.
+
+mod quoting;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::common::{self, End};
 use crate::stores::StoreArg;
+use quoting::QuoteArgs;
 
 /// The format of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -56,15 +59,21 @@ pub struct Args {
     output: Option<PathBuf>,
     #[command(flatten)]
     store: StoreArg,
+    // What has a heading of its own in the help stands last.
+    #[command(flatten)]
+    quote: QuoteArgs,
 }
 
-/// Prints the report of a saved run, or the list of runs.
+/// Prints the report of a saved run, or the list of runs, or quotes a run in a file.
 pub fn run(args: &Args) -> End {
     if args.details && args.format != Format::Text {
         let message = "--details is for the text format; the other formats always have everything";
         return Err(common::Usage(message.to_owned()).into());
     }
     let store = Store::read(&args.store.newest()?)?;
+    if let Some(end) = args.quote.run(&store, args.run.as_deref()) {
+        return end;
+    }
     let text = match &args.run {
         Some(word) => {
             let run = Saved::read(&store, store.resolve(word)?)?;
@@ -112,7 +121,7 @@ impl Saved {
                 on_the_screen(found, width, colour)
             }
             Format::Markdown => report::markdown(found),
-            Format::Html => page(found, self.id, &self.header),
+            Format::Html => report::html(found, &self.shown_run()),
             Format::Json => report::json(found, &self.header.environment),
             Format::Csv => report::csv(found),
             Format::Hlog => report::hlog(&by_trial(&self.observations)),
@@ -121,6 +130,11 @@ impl Saved {
             Format::Junit => report::junit(judgement),
             Format::Bencher => report::bencher(found),
         }
+    }
+
+    /// The facts of the run that are shown.
+    fn shown_run(&self) -> report::Run<'_> {
+        shown_run(self.id, &self.header)
     }
 }
 
@@ -131,14 +145,18 @@ fn on_the_screen(found: &Findings, width: usize, colour: bool) -> String {
 
 /// The HTML page of a run.
 pub fn page(found: &Findings, id: RunId, header: &RunHeader) -> String {
-    let run = report::Run {
+    report::html(found, &shown_run(id, header))
+}
+
+/// The facts of a run that are shown.
+fn shown_run(id: RunId, header: &RunHeader) -> report::Run<'_> {
+    report::Run {
         id,
         started_unix_s: header.started_unix_s,
         command: &header.command,
         seed: header.plan.seed,
         environment: &header.environment,
-    };
-    report::html(found, &run)
+    }
 }
 
 /// The observations with a measurement.
