@@ -61,7 +61,7 @@ fn a_damaged_run_is_named_and_left_out() {
         "{lines:?}"
     );
     assert_eq!(lines.len(), 3, "{lines:?}");
-    assert!(lines[1].contains(" +0000,1.0,1,") && lines[2].contains(" +0000,1.0,3,"), "{lines:?}");
+    assert!(lines[1].contains(" +0000,2.0,1,") && lines[2].contains(" +0000,2.0,3,"), "{lines:?}");
 }
 
 #[test]

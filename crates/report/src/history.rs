@@ -1,7 +1,10 @@
 //! The history of a question: as text, JSON and CSV, as the CSV that Apache Otava reads, and as a page with pictures.
 
+use std::collections::BTreeMap;
+
 use lab::findings::{Cell, Column, Row, Table, Unit};
 use lab::history::{Change, Point, Series};
+use lab::store::RunId;
 use serde_json::json;
 
 use crate::csv::line;
@@ -90,16 +93,20 @@ pub fn history_csv(all: &[Series]) -> String {
 }
 
 /// The CSV that Apache Otava reads with `time_column: time` and `attributes: [commit, run]`: a line for each run, and a metric for
-/// each scenario, the ratio. The commit is empty where no version is known.
+/// each scenario, the ratio. The commit is the version of the last scenario, and empty where no version is known.
 pub fn history_otava(all: &[Series]) -> String {
-    let mut runs: Vec<&Point> = all.iter().flat_map(|series| &series.points).collect();
-    runs.sort_by(|a, b| a.run.cmp(&b.run).then(b.version.cmp(&a.version)));
-    runs.dedup_by_key(|point| point.run);
+    let mut runs: BTreeMap<RunId, &Point> = BTreeMap::new();
+    for point in all.iter().flat_map(|series| &series.points) {
+        let known = runs.entry(point.run).or_insert(point);
+        if point.version.is_some() {
+            *known = point;
+        }
+    }
     let metric =
         |series: &Series| format!("{}/{}/{}", series.experiment, series.scenario, series.figure.name());
     let columns = ["time", "commit", "run"].map(str::to_owned).into_iter();
     let mut out = line(columns.chain(all.iter().map(metric)));
-    for run in runs {
+    for run in runs.into_values() {
         let seconds = run.started_unix_s.max(0.0) as i64 % 60;
         let time = format!("{}:{seconds:02} +0000", utc(run.started_unix_s));
         let fields = [time, run.version.clone().unwrap_or_default(), run.run.to_string()].into_iter();
@@ -211,9 +218,11 @@ fn table(series: &Series) -> Captioned {
 #[cfg(test)]
 mod tests {
     use lab::experiment::Figure as Quantity;
-    use lab::findings::Ratio;
+    use lab::findings::{Findings, Ratio};
+    use lab::history::{Occasion, history};
 
     use super::*;
+    use crate::made_up::found;
 
     /// Four runs, the last two of which are twice as good, and a fifth of another scenario.
     fn made_up() -> Vec<Series> {
@@ -245,10 +254,31 @@ mod tests {
     fn a_change_stands_in_the_answer_and_at_its_run() {
         let text = history_text(&made_up(), 100, false);
         let said = "1 change in 4 runs; from run 3 on (1970-01-04 00:00, <c3>) it is 2.0x [1.8, 2.2] as good as before";
-        assert!(text.contains(said) && text.contains("no change in 1 run"), "{text}");
+        let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(joined.contains(said) && joined.contains("no change in 1 run"), "{text}");
         let line = text.lines().find(|line| line.starts_with('3')).expect("a row");
         assert!(line.ends_with("2.0x [1.8, 2.2]  from here 2.0x [1.8, 2.2]"), "{line}");
         assert!(!text.contains("of anchor"), "no anchor has a version: {text}");
+    }
+
+    #[test]
+    fn an_arm_of_commits_is_known_by_its_place_and_another_by_its_name() {
+        let run = |run: RunId, names: &[&str], of_commits| Occasion {
+            run,
+            started_unix_s: run as f64,
+            of_commits,
+            findings: Findings {
+                experiments: vec![found(names, &[("pools", &[1])], &[])],
+                gates: Vec::new(),
+            },
+        };
+        let seen = |of_commits| {
+            let all = history(&[run(1, &["c1", "c2"], of_commits), run(2, &["c2", "c3"], of_commits)]);
+            let each = all.into_iter().map(|series| (series.scenario, series.points.len()));
+            each.collect::<Vec<_>>()
+        };
+        assert_eq!(seen(true), [("c2".to_owned(), 2), ("c3".to_owned(), 2)]);
+        assert_eq!(seen(false), [("c1".to_owned(), 1), ("c2".to_owned(), 2), ("c3".to_owned(), 1)]);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub fn block(e: &FigureView<'_>, run: &Run<'_>, of_commits: bool) -> Result<Stri
         schema: SCHEMA,
         started_unix_s: run.started_unix_s,
         command: run.command.to_owned(),
-        machine: json!({ "cpu": part("cpu"), "cores": part("cores") }),
+        machine: json!({ "cpu": part("cpu"), "cores": part("cores"), "generators": part("generators") }),
         claim,
     };
     // Only a map with keys that are not strings could fail, and there is none. The end of a comment cannot be in it.
@@ -159,8 +159,8 @@ impl<'a> Marker<'a> {
     fn of(line: &'a str) -> Option<Self> {
         let inside = line.trim().strip_prefix("<!-- narrows:")?.strip_suffix(" -->")?;
         match inside.split_once(' ')? {
-            ("begin", name) => Some(Self::Begin(name)),
-            ("end", name) => Some(Self::End(name)),
+            ("begin", name) if is_name(name) => Some(Self::Begin(name)),
+            ("end", name) if is_name(name) => Some(Self::End(name)),
             _ => None,
         }
     }
@@ -270,7 +270,7 @@ mod tests {
             ("\n\n<!-- narrows:end a -->", 3, "ends, but does not begin"),
             ("<!-- narrows:begin a -->\n<!-- narrows:begin b -->\n", 2, "`a` of line 1 does not end"),
             ("<!-- narrows:begin a -->\n<!-- narrows:end b -->\n", 2, "`a` of line 1 does not end"),
-            (&format!("{FILE}\n{FILE}"), 9, "is there twice, first in line 3"),
+            (&format!("{FILE}\n{FILE}"), 10, "is there twice, first in line 3"),
         ] {
             let damaged = replaced(file, "a", "new\n").expect_err("damaged");
             assert_eq!(damaged.line, line, "{damaged}");

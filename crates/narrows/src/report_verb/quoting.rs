@@ -8,7 +8,7 @@ use lab::compare::is_another_machine;
 use lab::findings::{FigureView, findings};
 use lab::quoted::Standing;
 use lab::store::{RunHeader, RunId, RunSummary, Store};
-use report::Quote;
+use report::{Damaged, Quote};
 
 use super::Saved;
 use crate::common::{self, AtomicFile, End, Usage};
@@ -76,7 +76,7 @@ impl QuoteArgs {
         let mut written = Vec::new();
         for e in &views {
             let name = self.block.as_deref().unwrap_or(&e.name);
-            let placed = |damaged| anyhow!("{}: {damaged}", path.display());
+            let placed = |damaged: Damaged| anyhow!("{}: {damaged}", path.display());
             if report::replaced(&after, name, "").map_err(placed)?.is_none() {
                 continue;
             }
@@ -117,8 +117,7 @@ impl QuoteArgs {
         let runs = later_first(store)?;
         let (mut failed, mut open) = (false, false);
         for (name, quote) in &quotes {
-            let found = later(store, &runs, quote);
-            let standing = found.map(|(run, began_s, standing)| (run, began_s, standing));
+            let standing = later(store, &runs, quote);
             failed |= matches!(standing, Some((_, _, Standing::Fails(_) | Standing::Unjudged)));
             open |= matches!(standing, Some((_, _, Standing::Open(_))));
             let said = report::standing(&quote.claim, standing);

@@ -95,12 +95,10 @@ fn rows<'a>(e: &FigureView<'a>, claim: &Quoted) -> Vec<(&'a Estimate, Option<Rat
 /// What the intervals are, the versions or commits, when it was measured, and where.
 fn conditions(e: &FigureView<'_>, claim: &Quoted, run: &Run<'_>, of_commits: bool) -> String {
     let mut words = "In brackets are 95 % intervals.".to_owned();
-    let both = [&claim.against.system, &claim.scenario.system];
-    let both = if both[0] == both[1] { &both[..1] } else { &both[..] };
-    let versions: Vec<String> = both
-        .iter()
-        .filter_map(|system| Some(format!("{system} {}", e.versions.get(system.as_str())?)))
-        .collect();
+    let mut both = vec![&claim.against.system, &claim.scenario.system];
+    both.dedup();
+    let version = |system: &String| Some(format!("{system} {}", e.versions.get(system)?));
+    let versions: Vec<String> = both.into_iter().filter_map(version).collect();
     if !versions.is_empty() {
         let what = if of_commits { "Commits" } else { "Versions" };
         words += &format!(" {what}: {}.", versions.join(", "));
