@@ -154,6 +154,16 @@ fn the_slower_commit_is_found_and_the_checkout_is_as_before() {
     let again = ["run", "--resume", "last", "--store", store.to_str().expect("a path")];
     run(&mut narrows(again)).code(1).says(&["cannot be continued", "runs it again"]);
 
+    // They are quoted with their ids, and their history has both runs.
+    let readme = project.root.path().join("README.md");
+    fs::write(&readme, "<!-- narrows:begin try -->\n<!-- narrows:end try -->\n").expect("a file");
+    let (store, readme) = (store.to_str().expect("a path"), readme.to_str().expect("a path"));
+    run(&mut narrows(["report", "--store", store, "--readme", readme])).code(0);
+    let quoted = support::squeezed(&fs::read_to_string(readme).expect("the README"));
+    assert!(quoted.contains("**v0 leads: it is ") && quoted.contains("Commits: HEAD "), "{quoted}");
+    let history = run(&mut narrows(["history", "--store", store, "--format", "otava"])).code(0).stdout;
+    assert_eq!(history.lines().count(), 3, "{history}");
+
     // The work tree with a change and a new file, which HEAD lacks.
     project.write("app.js", "require('./new.js')(20);\n");
     project.write("new.js", &format!("module.exports = (ms) => {{ {} }};\n", waits(20)));

@@ -196,6 +196,12 @@ pub fn gated(
     all
 }
 
+/// The logarithms of a scenario's ratios to its yardstick in the same rounds. None if it is the base itself, and if they share too few
+/// rounds.
+pub(crate) fn to_yardstick(experiment: FigureView<'_>, estimate: &Estimate) -> Option<Vec<f64>> {
+    Entry { experiment, estimate }.to_yardstick()
+}
+
 impl RunComparison {
     /// Whether the conditions differ so much that the ratios are meaningless.
     pub fn is_meaningless(&self) -> bool {

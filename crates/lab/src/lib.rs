@@ -19,11 +19,16 @@ pub mod experiment;
 mod figures;
 pub mod findings;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
+pub mod history;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod mediation;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod observation;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod plan;
 pub mod profiles;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
+pub mod quoted;
 pub mod rounds;
 pub mod search;
 pub mod session;

@@ -24,6 +24,7 @@ mod fleet_args;
 mod generate;
 mod given;
 mod here;
+mod history_verb;
 mod init_verb;
 mod lab_args;
 mod load_verb;
@@ -78,6 +79,8 @@ enum Verb {
     Init(init_verb::Args),
     /// Print a saved run again, or list the runs
     Report(report_verb::Args),
+    /// Follow a question through its runs: the ratio of each run, and where it changed
+    History(history_verb::Args),
     /// Show the published tables that Narrows grew from, and what their figures hide
     Published(published_verb::Args),
     /// Compare two runs or two scenarios: ratio, interval, verdict, and an exit code for CI
@@ -144,6 +147,7 @@ fn main() -> ExitCode {
         Verb::Systems(args) => systems_verb::run(&args),
         Verb::Init(args) => init_verb::run(&args),
         Verb::Report(args) => report_verb::run(&args),
+        Verb::History(args) => history_verb::run(&args),
         Verb::Published(args) => published_verb::run(&args),
         Verb::Compare(args) => compare_verb::run(&args),
         Verb::Load(args) => load_verb::run(&args, files),

@@ -28,9 +28,42 @@ pub enum Question {
     Tune(Box<tune_verb::Args>),
 }
 
+/// The options that do not change what a run asks: where its output goes, how many trials there are, and which other experiments run
+/// with one.
+const BESIDE: [&str; 17] = [
+    "experiments",
+    "all",
+    "quick",
+    "systems",
+    "rounds",
+    "budget",
+    "seed",
+    "quiet",
+    "store",
+    "format",
+    "save",
+    "dry_run",
+    "build",
+    "builds",
+    "fail_if",
+    "inconclusive",
+    "go_on_without",
+];
+
 impl Question {
+    /// What two runs have in common that ask the same. `commits` says whether it matters which commits they compare. None if one of
+    /// its options names a file whose name is no text.
+    pub fn identity(&self, commits: bool) -> Option<Value> {
+        let mut asked = self.saved()?;
+        for options in asked.as_object_mut()?.values_mut() {
+            let matters = |name: &str| !BESIDE.contains(&name) && (commits || name != "git");
+            options.as_object_mut()?.retain(|name, _| matters(name));
+        }
+        Some(asked)
+    }
+
     /// Whether it compares commits, whose clones are not saved with the run.
-    fn is_of_commits(&self) -> bool {
+    pub fn is_of_commits(&self) -> bool {
         matches!(self, Self::Try(args) if args.is_of_commits())
     }
 
@@ -60,20 +93,30 @@ impl Question {
     /// This version does not understand it.
     pub fn of(run: RunId, header: &RunHeader) -> anyhow::Result<Self> {
         let command = &header.command;
-        let unread = |why: &str| {
+        let unread = |why: anyhow::Error| {
             anyhow!("run {run} began with `narrows {command}`, which cannot be read again: {why}")
         };
-        if let Some(saved) = &header.question {
-            return Self::read(saved).ok_or_else(|| unread("another version saved it, and can continue it"));
+        match &header.question {
+            Some(saved) => Self::read(saved)
+                .ok_or_else(|| unread(anyhow!("another version saved it, and can continue it"))),
+            None => Self::of_command(command).map_err(unread),
         }
+    }
+
+    /// What a command line asks, without the name of the program.
+    ///
+    /// # Errors
+    /// This version does not understand it, or its verb begins no run.
+    pub fn of_command(command: &str) -> anyhow::Result<Self> {
         let words = shlex::split(command).unwrap_or_default();
         let read = Cli::try_parse_from(std::iter::once("narrows".to_owned()).chain(words));
-        let cli = read.map_err(|error| unread(error.to_string().lines().next().unwrap_or_default()))?;
+        let cli =
+            read.map_err(|error| anyhow!("{}", error.to_string().lines().next().unwrap_or_default()))?;
         match cli.verb {
             Verb::Run(args) => Ok(Self::Run(args)),
             Verb::Try(args) => Ok(Self::Try(args)),
             Verb::Tune(args) => Ok(Self::Tune(args)),
-            _ => bail!(unread("this verb begins no run")),
+            _ => bail!("this verb begins no run"),
         }
     }
 
@@ -217,6 +260,29 @@ mod tests {
             asked(command);
         }
         assert!(asked("try a --git A,B").is_of_commits() && !asked("try 'a --git B'").is_of_commits());
+    }
+
+    #[test]
+    fn runs_ask_the_same_if_what_is_measured_is_the_same() {
+        let identity = |command: &str| asked(command).identity(true).expect("it can be saved");
+        for (one, other, same) in [
+            (
+                "try 'a {port}' b --seed 1 --rounds 3 --quiet",
+                "try 'a {port}' b --budget 2m --format json",
+                true,
+            ),
+            ("try a b", "try a c", false),
+            ("try a b", "try a b -d 2s", false),
+            ("try a --git A..B --build make", "try a --git A..B --build 'make -j'", true),
+            ("try a --git A..B", "try a --git A..C", false),
+            ("run e f --rounds 3 --store x.db", "run e --systems s", true),
+            ("run e --set buffer=1", "run e", false),
+        ] {
+            assert_eq!(identity(one) == identity(other), same, "{one} | {other}");
+        }
+        let of_commits = |command: &str| asked(command).identity(false);
+        assert_eq!(of_commits("try a --git A..B"), of_commits("try a --git B..C"));
+        assert_ne!(of_commits("try a --git A..B"), of_commits("try b --git B..C"));
     }
 
     #[test]

@@ -1,4 +1,6 @@
-//! `narrows report`: prints the report of a saved run, or the list of runs.
+//! `narrows report`: prints the report of a saved run, or the list of runs, or quotes a run in a file.
+
+mod quoting;
 
 mod formats;
 
@@ -16,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::common::{self, End};
 use crate::stores::StoreArg;
+use quoting::QuoteArgs;
 
 /// The format of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -69,9 +72,12 @@ pub struct Args {
     output: Option<PathBuf>,
     #[command(flatten)]
     store: StoreArg,
+    // What has a heading of its own in the help stands last.
+    #[command(flatten)]
+    quote: QuoteArgs,
 }
 
-/// Prints the report of a saved run, or the list of runs.
+/// Prints the report of a saved run, or the list of runs, or quotes a run in a file.
 pub fn run(args: &Args) -> End {
     if args.details && args.format != Format::Text {
         let message = "--details is for the text format; the other formats always have everything";
@@ -86,6 +92,9 @@ pub fn run(args: &Args) -> End {
         return Err(common::Usage("pprof is no text: write it to a file with --output".to_owned()).into());
     }
     let store = Store::read(&args.store.newest()?)?;
+    if let Some(end) = args.quote.run(&store, args.run.as_deref()) {
+        return end;
+    }
     let text = match &args.run {
         Some(word) => {
             let run = Saved::read(&store, store.resolve(word)?)?;
@@ -159,6 +168,11 @@ impl Saved {
         }
         .into_bytes())
     }
+
+    /// The facts of the run that are shown.
+    fn shown_run(&self) -> report::Run<'_> {
+        shown_run(self.id, &self.header)
+    }
 }
 
 /// All experiments, each on one screen, and below them the answers of a comparison with several figures.
@@ -168,15 +182,20 @@ fn on_the_screen(found: &Findings, width: usize, colour: bool) -> String {
 
 /// The HTML page of a run.
 pub fn page(found: &Findings, id: RunId, header: &RunHeader, observations: &[Observation]) -> String {
-    let run = report::Run {
+    let profiles = profiles::profiles(observations);
+    report::html(found, &report::Run { profiles: &profiles, ..shown_run(id, header) })
+}
+
+/// The facts of a run that are shown.
+fn shown_run(id: RunId, header: &RunHeader) -> report::Run<'_> {
+    report::Run {
         id,
         started_unix_s: header.started_unix_s,
         command: &header.command,
         seed: header.plan.seed,
         environment: &header.environment,
-        profiles: &profiles::profiles(observations),
-    };
-    report::html(found, &run)
+        profiles: &[],
+    }
 }
 
 /// The observations with a measurement.

@@ -50,7 +50,8 @@ fn raw(cell: &Cell) -> String {
     }
 }
 
-fn line(fields: impl Iterator<Item = String>) -> String {
+/// The fields of a line, quoted where they must be.
+pub(crate) fn line(fields: impl Iterator<Item = String>) -> String {
     let quoted = fields.map(|field| {
         if field.contains(['"', ',', '\r', '\n']) {
             format!("\"{}\"", field.replace('"', "\"\""))

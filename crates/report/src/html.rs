@@ -21,6 +21,7 @@ use crate::svg::escape;
 use crate::words::answer;
 pub use figures::flame_graph;
 
+pub(crate) use figure::Figure;
 use figures::Palette;
 
 const STYLE: &str = include_str!("html/style.css");
@@ -46,7 +47,7 @@ pub struct Run<'a> {
 /// The whole page.
 pub fn html(findings: &Findings, run: &Run) -> String {
     let palette = Palette::of(findings);
-    let mut out = head(findings, run);
+    let mut out = head(&format!("{} \u{b7} run {}", title(findings), run.id));
     out.push_str("<body>\n<header class=\"top\">\n");
     let _ = writeln!(out, "<h1>{}</h1>", escape(&title(findings)));
     let _ = writeln!(
@@ -94,6 +95,15 @@ fn functions(out: &mut String, index: usize, experiment: &ExperimentFindings, pr
     }
 }
 
+/// A page of figures alone. It needs no script.
+pub(crate) fn of_figures(title: &str, figures: &[Figure]) -> String {
+    let mut out = head(title);
+    let _ = writeln!(out, "<body>\n<header class=\"top\">\n<h1>{}</h1>\n</header>\n<main>", escape(title));
+    figures.iter().enumerate().for_each(|(i, figure)| figure.write(&mut out, &format!("f{i}")));
+    out.push_str("</main>\n</body>\n</html>\n");
+    out
+}
+
 fn title(findings: &Findings) -> String {
     match &findings.experiments[..] {
         [only] => only.title.clone(),
@@ -102,16 +112,15 @@ fn title(findings: &Findings) -> String {
 }
 
 /// With `default-src 'none'` the browser refuses to load anything from outside the file.
-fn head(findings: &Findings, run: &Run) -> String {
+fn head(title: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
          script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n\
-         <title>{} \u{b7} run {} \u{b7} Narrows</title>\n<style>\n{STYLE}</style>\n</head>\n",
-        escape(&title(findings)),
-        run.id
+         <title>{} \u{b7} Narrows</title>\n<style>\n{STYLE}</style>\n</head>\n",
+        escape(title)
     )
 }
 

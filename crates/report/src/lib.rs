@@ -1,5 +1,5 @@
-//! Reports: findings as text, Markdown, HTML, JSON and CSV, verdicts for continuous integration (GitHub, JUnit, Bencher), and
-//! latencies as HdrHistogram logs.
+//! Reports: findings as text, Markdown, HTML, JSON and CSV, verdicts for continuous integration (GitHub, JUnit, Bencher),
+//! latencies as HdrHistogram logs, and claims that are quoted in Markdown files and badges.
 //!
 //! [`number`] formats numbers, and `words` has the sentences. This crate computes nothing: it shows what
 //! `lab::findings` has found. Only `flame` adds up the stacks of profiles. Every format shows all findings,
@@ -8,6 +8,7 @@
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 
+mod badge;
 mod bencher;
 mod brief;
 mod compare;
@@ -15,6 +16,7 @@ mod csv;
 pub mod date;
 mod flame;
 mod github;
+mod history;
 mod hlog;
 mod html;
 mod json;
@@ -23,25 +25,29 @@ mod markdown;
 pub mod number;
 mod parts;
 pub mod published;
+mod quote;
 mod svg;
 mod text;
 mod words;
 
+pub use crate::badge::badge;
 pub use crate::bencher::bencher;
 pub use crate::brief::{answers, brief, verdicts};
 pub use crate::compare::{comparison_markdown, comparison_text};
 pub use crate::csv::csv;
 pub use crate::flame::Arm;
 pub use crate::github::github;
+pub use crate::history::{history_csv, history_html, history_json, history_otava, history_text};
 pub use crate::hlog::{Interval, hlog};
 pub use crate::html::{Run, flame_graph, html};
 pub use crate::json::{COMPARISON_SCHEMA, SCHEMA, comparison_json, json, schemas};
 pub use crate::junit::junit;
 pub use crate::markdown::markdown;
+pub use crate::quote::{Damaged, Quote, block, is_name, markers, quotes, replaced};
 pub use crate::text::{functions_text, text};
 pub use crate::words::{
     Advice, Asked, Case, ComparedFunctions, Grade, Judgement, SUITE, advice, advice_on_trial, alone, answer,
-    condition, few_runs, gated, headlines, unjudged, way,
+    condition, few_runs, gated, headlines, standing, unjudged, way,
 };
 
 use lab::findings::{Cell, Column};

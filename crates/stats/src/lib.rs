@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 mod between;
+mod changes;
 mod family;
 mod levels;
 mod location;
@@ -21,6 +22,7 @@ mod student;
 mod verdict;
 
 pub use between::{BetweenRuns, FEWEST_RUNS};
+pub use changes::{Change, changes};
 pub use family::{Family, holm};
 pub use levels::{Middle, levels};
 pub use location::{Location, difference};

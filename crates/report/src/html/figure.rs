@@ -7,16 +7,16 @@ use crate::svg::{Drawing, Style, Width, escape};
 
 /// A figure with its caption and legend.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Figure {
+pub(crate) struct Figure {
     /// One line that says what it shows. It is also the text alternative.
-    pub(super) title: String,
+    pub(crate) title: String,
     /// How to read it. It is also the description for those who do not see it.
-    pub(super) about: String,
+    pub(crate) about: String,
     /// The series and their styles. Empty if the figure names its rows.
-    pub(super) legend: Vec<(String, Style)>,
-    pub(super) drawing: Drawing,
+    pub(crate) legend: Vec<(String, Style)>,
+    pub(crate) drawing: Drawing,
     /// Whether it takes the whole width of the page.
-    pub(super) main: bool,
+    pub(crate) main: bool,
 }
 
 impl Figure {
