@@ -29,6 +29,9 @@ const SLOWER: &str = "slower";
 /// The doses of a cause, as multiples of what the slower command has.
 const DOSES: [(&str, f64); 3] = [("half", 0.5), ("once", 1.0), ("twice", 2.0)];
 
+/// Counts that differ less are no suspects.
+const DIFFER: f64 = 1.2;
+
 /// The injected count must come this near to that of the slower command.
 const TAKEN: f64 = 0.5;
 
@@ -118,9 +121,9 @@ pub fn test(saved: &Saved, mut args: Args, asked: &Asked, files: Limit) -> End {
 /// The commands of the first claim, the faster first, and what may be the cause.
 fn case(comparison: &Comparison<'_>, e: &FigureView<'_>) -> anyhow::Result<Case> {
     let Some(
-        Claim::Knob { comparison: c, reasons, .. }
-        | Claim::Systems { comparison: c, reasons, .. }
-        | Claim::Cliff { comparison: c, reasons },
+        Claim::Knob { comparison: c, .. }
+        | Claim::Systems { comparison: c, .. }
+        | Claim::Cliff { comparison: c, .. },
     ) = e.claims.first()
     else {
         bail!(
@@ -129,22 +132,29 @@ fn case(comparison: &Comparison<'_>, e: &FigureView<'_>) -> anyhow::Result<Case>
     };
     let [faster, slower] = by_speed(c).map(|at| e.estimates.get(at));
     let (faster, slower) = faster.zip(slower).context("the run has no such rows")?;
-    let suspects: Vec<Suspect> = reasons
-        .iter()
-        .filter(|reason| matches!(reason.counted, Counted::BytesPerRead | Counted::SystemCalls))
-        .filter_map(|reason| {
-            let reads = faster.work.reads_per_unit()?;
-            Some(Suspect { counted: reason.counted, faster: reason.faster, slower: reason.slower, reads })
-        })
-        .filter(|suspect| suspect.reads > 0.0)
-        .collect();
+    let suspects = suspects(faster, slower);
     if suspects.is_empty() {
         bail!(
-            "the reasons of this run cannot be tested here: only the bytes of a read and the number of system calls can be injected, and \
-             `narrows report --details` names others or none"
+            "there is nothing to test: only the bytes of a read and the number of system calls can be injected, and the two do not differ in \
+             them by {DIFFER} times, or they were not counted (see `narrows doctor`)"
         );
     }
     Ok(Case { faster: command(comparison, faster)?, slower: command(comparison, slower)?, suspects })
+}
+
+/// The counts in which the slower one has so many times more to do.
+fn suspects(faster: &Estimate, slower: &Estimate) -> Vec<Suspect> {
+    let Some(reads) = faster.work.reads_per_unit().filter(|reads| *reads > 0.0) else { return Vec::new() };
+    let (few, many) = (&faster.work, &slower.work);
+    let suspect = |counted, both: Option<(f64, f64)>, ratio: fn(f64, f64) -> f64| {
+        let (faster, slower) = both?;
+        (ratio(faster, slower) >= DIFFER).then_some(Suspect { counted, faster, slower, reads })
+    };
+    let found = [
+        suspect(Counted::BytesPerRead, few.bytes_per_read.zip(many.bytes_per_read), |fast, slow| fast / slow),
+        suspect(Counted::SystemCalls, few.calls_per_unit.zip(many.calls_per_unit), |fast, slow| slow / fast),
+    ];
+    found.into_iter().flatten().collect()
 }
 
 /// The positions of the faster and of the slower scenario of a comparison that is decided.
