@@ -8,7 +8,7 @@ use std::fmt;
 use lab::findings::FigureView;
 use lab::quoted::Quoted;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::html::Run;
 use crate::words::quoted::{decided, lines};
@@ -71,12 +71,12 @@ pub fn is_name(name: &str) -> bool {
 pub fn block(e: &FigureView<'_>, run: &Run<'_>, of_commits: bool) -> Result<String, String> {
     let claim = decided(e)?;
     let shown = lines(e, &claim, run, of_commits);
-    let part = |name: &str| run.environment.get(name).cloned().unwrap_or(Value::Null);
+    let part = |name: &str| Some((name.to_owned(), run.environment.get(name)?.clone()));
     let quote = Quote {
         schema: SCHEMA,
         started_unix_s: run.started_unix_s,
         command: run.command.to_owned(),
-        machine: json!({ "cpu": part("cpu"), "cores": part("cores"), "generators": part("generators") }),
+        machine: ["cpu", "cores", "generators"].into_iter().filter_map(part).collect(),
         claim,
     };
     // Only a map with keys that are not strings could fail, and there is none. The end of a comment cannot be in it.

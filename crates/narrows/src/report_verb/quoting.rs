@@ -121,14 +121,18 @@ impl QuoteArgs {
             failed |= matches!(standing, Some((_, _, Standing::Fails(_) | Standing::Unjudged)));
             open |= matches!(standing, Some((_, _, Standing::Open(_))));
             let said = report::standing(&quote.claim, standing);
-            let renew = standing.map_or_else(String::new, |(run, ..)| {
-                let block = match *name == quote.claim.scenario.experiment {
-                    true => String::new(),
-                    false => format!(" --block {name}"),
-                };
-                let store = stores::option(store.path());
-                format!("; `narrows report {run}{store} --readme {}{block}` renews it", path.display())
-            });
+            let renew = match standing {
+                Some((run, _, Standing::Holds(_) | Standing::Fails(_))) => {
+                    let own = *name == quote.claim.scenario.experiment;
+                    let block = if own { String::new() } else { format!(" --block {name}") };
+                    let store = stores::option(store.path());
+                    format!("; `narrows report {run}{store} --readme {}{block}` renews it", path.display())
+                }
+                Some((_, _, Standing::Open(_) | Standing::Unjudged)) => {
+                    "; more rounds may decide it".to_owned()
+                }
+                None => String::new(),
+            };
             common::print(&format!("{}: {name}: {said}{renew}\n", path.display()))?;
         }
         Ok(match (failed, open) {

@@ -165,10 +165,15 @@ pub fn standing(claim: &Quoted, later: Option<(i64, f64, Standing)>) -> String {
             let other = if apart { "" } else { ", with another verdict" };
             format!("no longer true: {}{other}", both(ratio))
         }
-        Standing::Unjudged => format!(
-            "cannot be judged: {run} asked the same, but has no ratio of {} and {}",
-            printable(&claim.scenario.system),
-            printable(&claim.against.system)
-        ),
+        Standing::Unjudged => {
+            let [one, other] = [&claim.scenario, &claim.against].map(|scenario| called(claim, scenario));
+            format!("cannot be judged: {run} asked the same, but has no ratio of {one} and {other}")
+        }
     }
+}
+
+/// What a claim calls a scenario: its system, or its value of the knob.
+fn called(claim: &Quoted, scenario: &Scenario) -> String {
+    let value = claim.by.knob().and_then(|knob| Some(format!("{knob} {}", scenario.point.get(knob)?)));
+    printable(&value.unwrap_or_else(|| scenario.system.clone()))
 }
