@@ -222,6 +222,8 @@ impl Question<'_> {
                 "{system} cannot be tuned: {reason}; --set tls=1.3 or --set tls=off says how it is spoken to"
             );
         }
+        // A search compares too many settings to explain each.
+        plan.trials.iter_mut().for_each(|trial| trial.profiled = false);
         let each_s = plan.estimate_s() / plan.trials.len().max(1) as f64;
         let budget_s = args.budget.as_secs_f64();
         let trials = (budget_s / each_s.max(1e-3)) as usize;
