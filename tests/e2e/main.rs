@@ -22,6 +22,7 @@ mod debian;
 mod doctor;
 mod duets;
 mod faults;
+mod functions;
 mod harm;
 mod homes;
 mod http2_peers;

@@ -1,0 +1,100 @@
+//! Where the slower command takes its time: functions, waits, and reasons that are tested. The differences are so large that any
+//! machine shows them.
+
+use std::process::Command;
+
+use crate::support::home::Home;
+use crate::support::{has, squeezed};
+
+/// Short trials, so that a test takes seconds.
+const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
+
+/// A server with these arguments, in a folder that has it.
+fn server(spins: u64, sleeps_us: u64, reads: u64) -> String {
+    format!("./functions {{port}} {spins} {sleeps_us} {reads}")
+}
+
+/// A folder with the server. None without a C compiler.
+fn home() -> Option<Home> {
+    has("cc").then(|| {
+        let home = Home::new();
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/functions.c");
+        let mut command = Command::new("cc");
+        command.args(["-O2", "-g", "-fno-omit-frame-pointer", "-o"]).arg(home.path("functions")).arg(source);
+        assert!(command.status().expect("cc").success());
+        home
+    })
+}
+
+/// Whether the last run has profiles. A machine may refuse to be sampled, and then nothing is said of functions.
+fn is_sampled(home: &Home) -> bool {
+    let folded = home.run(["report", "last", "--format", "folded"]);
+    let refused = folded.stderr.contains("this run has no profiles");
+    assert!(refused || folded.stdout.contains(';'), "{folded:#?}");
+    !refused
+}
+
+#[test]
+fn the_function_that_takes_more_is_named() {
+    let Some(home) = home() else { return };
+    let arms = ["try", &server(0, 0, 4096), &server(300_000, 0, 4096), "-c", "2"];
+    let ended = home.run(arms.into_iter().chain(SHORT)).code(0);
+    if !is_sampled(&home) {
+        return;
+    }
+    let said = squeezed(&ended.stdout);
+    assert!(said.contains("more CPU a request are in `check_token` (functions.c:"), "{ended:#?}");
+    let functions = home.run(["report", "last", "--functions"]).code(0).stdout;
+    assert!(functions.contains("check_token") && functions.contains("sum"), "{functions}");
+    let page = home.run(["report", "last", "--format", "html"]).code(0).stdout;
+    assert!(page.contains("class=\"flame") && page.contains("check_token"), "no flame graph");
+    for (format, part) in [("folded", "check_token "), ("speedscope", "\"check_token\"")] {
+        assert!(home.run(["report", "last", "--format", format]).code(0).stdout.contains(part), "{format}");
+    }
+    home.run(["report", "last", "--format", "pprof", "-o", "p"]).code(0);
+    let packed = std::fs::read(home.path("p")).expect("a file");
+    assert_eq!(packed.get(..2), Some(&[0x1f, 0x8b][..]), "it is compressed with gzip");
+    home.run(["report", "last", "--functions", "--format", "json"])
+        .code(2)
+        .says(&["--functions is for the text format"]);
+}
+
+#[test]
+fn what_the_slower_one_waits_for_is_named() {
+    let Some(home) = home() else { return };
+    let arms = ["try", &server(0, 0, 4096), &server(0, 30_000, 4096), "-c", "1"];
+    let ended = home.run(arms.into_iter().chain(SHORT)).code(0);
+    if !is_sampled(&home) {
+        return;
+    }
+    let found = home.run(["report", "last", "--format", "json"]).code(0).json();
+    // A user other than root may sample what runs, and not what waits.
+    let Some(waiting) = found["experiments"][0]["waiting"].as_array() else { return };
+    assert_eq!(waiting[0]["wait"], "timer", "{waiting:#?}");
+    let said = squeezed(&ended.stdout);
+    assert!(said.contains("a request for time to pass (it sleeps)"), "{ended:#?}");
+}
+
+#[test]
+fn a_cause_that_is_injected_makes_the_whole_difference() {
+    let Some(home) = home() else { return };
+    std::fs::write(home.path("body"), vec![b'x'; 256 << 10]).expect("a file");
+    let arms = ["try", &server(0, 0, 1 << 20), &server(0, 0, 100), "-c", "1", "--body", "@body"];
+    home.run(arms.into_iter().chain(SHORT)).code(0);
+    let counted = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let row = &counted["experiments"][0]["figures"][0]["estimates"][0]["work"]["bytes_per_read"];
+    if row.is_null() {
+        return;
+    }
+    let said = squeezed(&home.run(["why", "last"]).code(0).stdout);
+    assert!(said.contains("proven: reads that return 100 bytes"), "{said}");
+    home.run(["why", "1", "--store", "none.db"]).code(1);
+}
+
+#[test]
+fn what_cannot_be_tested_says_why() {
+    let Some(home) = home() else { return };
+    let arms = ["try", &server(0, 0, 4096), &server(300_000, 0, 4096), "-c", "1"];
+    home.run(arms.into_iter().chain(SHORT)).code(0);
+    home.run(["why", "last"]).code(1).says(&["there is nothing to test"]);
+}
