@@ -144,12 +144,15 @@ fn waits(options: &Options) -> Option<Waits> {
     let folder = tempfile::tempdir().unwrap();
     let program = compile(folder.path(), WAITS)?;
     let mut process = start(Command::new(&program).arg(folder.path().join("file")))?;
+    let mut symbols = Symbols::new();
+    // It may take long on a busy machine.
+    symbols.prepare(&[process.0.id()]);
     let waiter = allowed(Waiter::begin(&[process.0.id()], options))?;
     process.0.stdin.take().unwrap().write_all(b"\n").unwrap();
     let mut line = String::new();
     BufReader::new(process.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "done\n");
-    Some(waiter.finish(&mut Symbols::new()))
+    Some(waiter.finish(&mut symbols))
 }
 
 /// The blocked time of one kind of wait, in milliseconds, and how often threads blocked.
