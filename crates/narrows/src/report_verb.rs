@@ -49,7 +49,7 @@ pub enum Format {
     Folded,
     /// Where CPU time went, for <https://www.speedscope.app>.
     Speedscope,
-    /// Where CPU time went, for `go tool pprof` and others; compressed, so use --output.
+    /// Where CPU time went, for `go tool pprof` and others; it is no text, so use --output.
     Pprof,
 }
 

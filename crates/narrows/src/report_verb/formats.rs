@@ -19,7 +19,7 @@ pub(super) fn speedscope(profiles: &[Profiled], title: &str) -> anyhow::Result<S
     Ok(formats::speedscope(&named, title))
 }
 
-/// Compressed protocol buffers. The first frame of each stack is its scenario.
+/// Protocol buffers. The first frame of each stack is its scenario.
 pub(super) fn pprof(profiles: &[Profiled]) -> anyhow::Result<Vec<u8>> {
     Ok(formats::pprof(&under_scenarios(profiles)?))
 }
