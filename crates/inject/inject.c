@@ -2,11 +2,15 @@
  * A library that is preloaded into a server (LD_PRELOAD, ld.so(8)) and gives it one suspected cause of slowness:
  * reads that return fewer bytes, or further system calls for each read.
  *
- * It stands before the reading functions of the C library and makes their system calls itself. It needs no library, so the same file
- * is loaded by glibc and musl. NARROWS_INJECT says what to do: `cap=BYTES`, `calls=THOUSANDTHS`, with commas
- * between them. Thousandths are those of a call for each read that returned bytes; what is left over is kept for the next read. With
- * none of them it only makes the calls itself, so such an arm is what others are compared with.
+ * It stands before the functions of the C library that accept connections and read from them, and makes their system calls itself. It
+ * touches only connections that were accepted, so names that are looked up and files are read as always. It needs no library, so the
+ * same file is loaded by glibc and musl.
+ *
+ * NARROWS_INJECT says what to do: `cap=BYTES`, `calls=THOUSANDTHS`, with commas between them. `calls` is in thousandths of a call for
+ * each read. The rest is kept for the next read. Without options it only makes the system calls; the other arms are compared with that
+ * arm.
  */
+#include <errno.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -19,13 +23,20 @@ extern char **environ;
 static size_t cap;
 static unsigned long calls;
 
+/* Which descriptors are connections that were accepted. Larger ones are left alone. */
+enum { MOST_FILES = 1 << 20 };
+static unsigned char accepted[MOST_FILES];
+
 static long system_call(long number, long a, long b, long c, long d, long e, long f) {
 #if defined(__x86_64__)
     long result;
     register long r10 __asm__("r10") = d;
     register long r8 __asm__("r8") = e;
     register long r9 __asm__("r9") = f;
-    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
     return result;
 #elif defined(__aarch64__)
     register long x8 __asm__("x8") = number;
@@ -42,6 +53,7 @@ static long system_call(long number, long a, long b, long c, long d, long e, lon
 #endif
 }
 
+/* What follows `name=` in a list of options; nothing if it has none. */
 static const char *value_of(const char *text, const char *name) {
     while (*text) {
         const char *here = text, *wanted = name;
@@ -68,9 +80,6 @@ __attribute__((constructor)) static void begin(void) {
     }
 }
 
-/* What is owed of a thousand calls, to this thread. */
-static _Thread_local unsigned long owed;
-
 /* What the C library returns for this result of a system call. */
 static ssize_t returned(long result) {
     if (result >= 0) return result;
@@ -78,35 +87,59 @@ static ssize_t returned(long result) {
     return -1;
 }
 
-/* The same of a read of a socket. */
+/* Thousandths of a call that this thread still has to make. */
+static _Thread_local unsigned long owed;
+
+/* What a read of a connection returns. Reads that found nothing count too, because they are counted where doses come from. */
 static ssize_t ended(long result) {
-    if (result > 0) {
+    if (result >= 0 || result == -EAGAIN)
         for (owed += calls; owed >= 1000; owed -= 1000) system_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
-    }
     return returned(result);
 }
 
-static size_t capped(size_t length) {
-    return cap && length > cap ? cap : length;
+static int is_accepted(int fd) {
+    return fd >= 0 && fd < MOST_FILES && accepted[fd];
 }
 
-static int is_socket(int fd) {
-    int type, length = sizeof type;
-    return system_call(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, (long)&type, (long)&length, 0) == 0;
+static void mark(long fd, unsigned char as) {
+    if (fd >= 0 && fd < MOST_FILES) accepted[fd] = as;
 }
 
-ssize_t read(int fd, void *to, size_t length) {
-    /* A reader of a file may take a short read for its end. Every arm asks, so the question is no difference. */
-    if (!is_socket(fd)) return returned(system_call(SYS_read, fd, (long)to, (long)length, 0, 0, 0));
-    return ended(system_call(SYS_read, fd, (long)to, (long)capped(length), 0, 0, 0));
+/* How much a read may return. Who asks for all bytes, or looks at them only, gets them. */
+static size_t capped(size_t length, int flags) {
+    int whole = flags & (MSG_WAITALL | MSG_PEEK | MSG_TRUNC);
+    return cap && !whole && length > cap ? cap : length;
 }
 
-ssize_t recvfrom(int fd, void *restrict to, size_t length, int flags, struct sockaddr *restrict from, socklen_t *restrict size) {
-    return ended(system_call(SYS_recvfrom, fd, (long)to, (long)capped(length), flags, (long)from, (long)size));
+int accept4(int fd, struct sockaddr *restrict from, socklen_t *restrict size, int flags) {
+    long connection = system_call(SYS_accept4, fd, (long)from, (long)size, flags, 0, 0);
+    mark(connection, 1);
+    return (int)returned(connection);
+}
+
+int accept(int fd, struct sockaddr *restrict from, socklen_t *restrict size) {
+    return accept4(fd, from, size, 0);
+}
+
+int close(int fd) {
+    mark(fd, 0);
+    return (int)returned(system_call(SYS_close, fd, 0, 0, 0, 0, 0));
+}
+
+ssize_t recvfrom(int fd, void *restrict to, size_t length, int flags, struct sockaddr *restrict from,
+                 socklen_t *restrict size) {
+    size_t most = is_accepted(fd) ? capped(length, flags) : length;
+    long result = system_call(SYS_recvfrom, fd, (long)to, (long)most, flags, (long)from, (long)size);
+    return is_accepted(fd) ? ended(result) : returned(result);
 }
 
 ssize_t recv(int fd, void *to, size_t length, int flags) {
     return recvfrom(fd, to, length, flags, NULL, NULL);
+}
+
+ssize_t read(int fd, void *to, size_t length) {
+    if (!is_accepted(fd)) return returned(system_call(SYS_read, fd, (long)to, (long)length, 0, 0, 0));
+    return ended(system_call(SYS_read, fd, (long)to, (long)capped(length, 0), 0, 0, 0));
 }
 
 /* As many of these parts as the cap allows. */
@@ -126,22 +159,28 @@ static int capped_parts(struct iovec *parts, const struct iovec *given, int coun
 
 ssize_t readv(int fd, const struct iovec *given, int count) {
     struct iovec parts[MOST_PARTS];
-    if (!is_socket(fd)) return returned(system_call(SYS_readv, fd, (long)given, count, 0, 0, 0));
+    if (!is_accepted(fd)) return returned(system_call(SYS_readv, fd, (long)given, count, 0, 0, 0));
     if (!cap) return ended(system_call(SYS_readv, fd, (long)given, count, 0, 0, 0));
     return ended(system_call(SYS_readv, fd, (long)parts, capped_parts(parts, given, count), 0, 0, 0));
 }
 
 ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
     struct iovec parts[MOST_PARTS];
-    if (!cap) return ended(system_call(SYS_recvmsg, fd, (long)message, flags, 0, 0, 0));
-    struct msghdr less = *message;
-    less.msg_iov = parts;
-    less.msg_iovlen = (size_t)capped_parts(parts, message->msg_iov, (int)message->msg_iovlen);
-    long result = system_call(SYS_recvmsg, fd, (long)&less, flags, 0, 0, 0);
-    message->msg_namelen = less.msg_namelen;
-    message->msg_controllen = less.msg_controllen;
-    message->msg_flags = less.msg_flags;
-    return ended(result);
+    struct msghdr asked = *message;
+    /* In musl these are shorter, and what stands behind them is not set. */
+    asked.msg_iovlen = (unsigned)message->msg_iovlen;
+    asked.msg_controllen = (unsigned)message->msg_controllen;
+    if (is_accepted(fd) && capped((size_t)-1, flags) == cap) {
+        asked.msg_iov = parts;
+        asked.msg_iovlen = (size_t)capped_parts(parts, message->msg_iov, (int)asked.msg_iovlen);
+    }
+    long result = system_call(SYS_recvmsg, fd, (long)&asked, flags, 0, 0, 0);
+    if (result >= 0) {
+        message->msg_namelen = asked.msg_namelen;
+        message->msg_controllen = asked.msg_controllen;
+        message->msg_flags = asked.msg_flags;
+    }
+    return is_accepted(fd) ? ended(result) : returned(result);
 }
 
 /* What programs call that were compiled with _FORTIFY_SOURCE. */
@@ -153,6 +192,7 @@ ssize_t __recv_chk(int fd, void *to, size_t length, size_t room, int flags) {
     return recv(fd, to, length < room ? length : room, flags);
 }
 
-ssize_t __recvfrom_chk(int fd, void *restrict to, size_t length, size_t room, int flags, struct sockaddr *restrict from, socklen_t *restrict size) {
+ssize_t __recvfrom_chk(int fd, void *restrict to, size_t length, size_t room, int flags,
+                       struct sockaddr *restrict from, socklen_t *restrict size) {
     return recvfrom(fd, to, length < room ? length : room, flags, from, size);
 }

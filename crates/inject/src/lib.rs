@@ -1,19 +1,19 @@
 //! Gives a server one suspected cause of slowness: a library that is preloaded into it, and what it is told.
 //!
-//! The library (inject.c) stands before the functions of the C library that read from sockets. A program that makes its system calls
-//! itself, such as one of Go, or that is linked statically, does not come by it. Knows nothing of systems, trials or figures.
+//! The library (inject.c) stands before the functions of the C library that read from connections. A program that makes its own system
+//! calls (Go), or that is linked statically, does not use it. Knows nothing of systems, trials or figures.
 
 use std::path::Path;
 
 /// The library, for ld.so(8). It must be a file to be loaded.
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/inject.so"));
 
-/// What is done to a program that reads from sockets.
+/// What is done to a program that reads from connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Injection {
     /// A read returns at most so many bytes. None if it returns what there is.
     pub most_bytes: Option<u64>,
-    /// So many thousandths of a further system call follow each read that returned bytes.
+    /// So many thousandths of a further system call follow each read.
     pub thousandths_of_calls: u64,
 }
 
@@ -37,28 +37,40 @@ mod tests {
 
     use super::*;
 
-    /// Reads 4096 bytes of a pair of sockets and of a file by several functions, and prints how many each read returned.
+    /// Reads from an accepted connection by several functions, and then from a pair of sockets and a file that were not accepted. Prints
+    /// how many bytes each read returned.
     const READER: &str = r#"
+        #include <netinet/in.h>
         #include <stdio.h>
         #include <sys/socket.h>
         #include <sys/uio.h>
         #include <unistd.h>
         int main(void) {
             static char b[4096], c[4096];
-            int s[2];
-            socketpair(AF_UNIX, SOCK_STREAM, 0, s);
-            struct iovec parts[2] = {{b, 50}, {c, 4000}};
+            int s[2], listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+            struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+            socklen_t size = sizeof at;
+            bind(listener, (struct sockaddr *)&at, size);
+            listen(listener, 1);
+            getsockname(listener, (struct sockaddr *)&at, &size);
+            connect(client, (struct sockaddr *)&at, size);
+            int fd = accept(listener, NULL, NULL);
+            struct iovec parts[2] = {{b, 50}, {c, 450}};
             struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
-            if (write(s[0], b, 4096) != 4096) return 1;
-            printf("%zd ", recv(s[1], b, 1000, 0));
-            printf("%zd ", read(s[1], b, 1000));
-            printf("%zd ", recvfrom(s[1], b, 1000, 0, NULL, NULL));
-            printf("%zd ", readv(s[1], parts, 2) > 100 ? (ssize_t)999 : (ssize_t)100);
-            printf("%zd ", recvmsg(s[1], &message, MSG_DONTWAIT) > 100 ? (ssize_t)999 : (ssize_t)100);
+            if (write(client, b, 4096) != 4096) return 1;
+            printf("%zd ", recv(fd, b, 500, MSG_WAITALL));
+            printf("%zd ", recv(fd, b, 500, 0));
+            printf("%zd ", read(fd, b, 500));
+            printf("%zd ", recvfrom(fd, b, 500, 0, NULL, NULL));
+            printf("%zd ", readv(fd, parts, 2));
+            printf("%zd ", recvmsg(fd, &message, 0));
+            socketpair(AF_UNIX, SOCK_DGRAM, 0, s);
+            if (write(s[0], b, 500) != 500) return 1;
+            printf("%zd ", recv(s[1], b, 500, 0));
             FILE *file = fopen("/proc/self/maps", "r");
-            printf("%zu ", fread(b, 1, 1000, file));
-            close(s[1]);
-            printf("%zd\n", recv(s[1], b, 10, 0));
+            printf("%zu ", fread(b, 1, 500, file));
+            close(fd);
+            printf("%zd\n", recv(fd, b, 10, 0));
             return 0;
         }"#;
 
@@ -81,13 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn reads_of_sockets_are_capped_and_those_of_files_are_not() {
+    fn reads_of_accepted_connections_are_capped_and_no_others() {
         let capped = Injection { most_bytes: Some(100), thousandths_of_calls: 1500 };
-        assert_eq!(read_with(capped), "100 100 100 100 100 1000 -1\n");
+        assert_eq!(read_with(capped), "500 100 100 100 100 100 500 500 -1\n");
     }
 
     #[test]
     fn nothing_changes_nothing() {
-        assert_eq!(read_with(Injection::default()), "1000 1000 1000 999 100 1000 -1\n");
+        assert_eq!(read_with(Injection::default()), "500 500 500 500 500 500 500 500 -1\n");
     }
 }

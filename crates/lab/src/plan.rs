@@ -148,11 +148,11 @@ fn is_counted(planned: &Planned, round: u32) -> bool {
     (round == 0 || each) && planned.workload.role() == Role::Server
 }
 
-/// Whether the system's CPU time is sampled after a trial: in all rounds, because functions scatter more than counts. The reference and
-/// the base's twin explain nothing, and a search compares too much to explain each comparison. In the quick form of a file, a trial
-/// takes a second, and a third as long again would cost rounds, which decide.
-fn is_profiled(planned: &Planned, scenario: &Scenario, twin: bool) -> bool {
-    let explained = planned.search.is_none() && !twin && !scenario.is_reference();
+/// Whether the system's CPU time is sampled after a trial. It is in all rounds, because functions scatter more than counts. The reference
+/// explains nothing, and a search compares too much to explain each comparison. In the quick form of a file a trial takes a second.
+/// Sampling would take a third more, and so cost rounds. The base's twin is started as the base is, so it is sampled, too.
+fn is_profiled(planned: &Planned, scenario: &Scenario) -> bool {
+    let explained = planned.search.is_none() && !scenario.is_reference();
     let affordable = !planned.from_file || planned.form == Form::Full;
     explained && affordable && planned.workload.role() == Role::Server && planned.scenarios.len() > 1
 }
@@ -444,7 +444,7 @@ fn push(
     let (scenario, timing, counted) = (scenario.clone(), planned.timing, is_counted(planned, round));
     let (objective, ask) = (planned.objective.clone(), planned.ask.clone());
     let rests = planned.figures.iter().any(|figure| figure == Figure::IdleCpu);
-    let profiled = is_profiled(planned, &scenario, twin);
+    let profiled = is_profiled(planned, &scenario);
     trials.push(Trial {
         index,
         round,

@@ -103,7 +103,7 @@ pub fn run(args: &Args) -> End {
     if args.inconclusive == Some(Inconclusive::Fail) {
         judgement.fail_inconclusive();
     }
-    common::print(&text(args.format, &found, &judgement))?;
+    common::print(text(args.format, &found, &judgement))?;
     if conditions.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }

@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> End {
         Format::Otava => report::history_otava(&all),
     };
     if let Some(path) = &args.html {
-        AtomicFile::create(path)?.write(&report::history_html(&all))?;
+        AtomicFile::create(path)?.write(report::history_html(&all))?;
     }
     common::print(&text)?;
     Ok(ExitCode::SUCCESS)

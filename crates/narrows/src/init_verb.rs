@@ -33,7 +33,7 @@ pub fn run(_: &Args) -> End {
         fs::create_dir_all(path.parent().unwrap_or(folder)).with_context(context)?;
         fs::write(&path, text).with_context(context)?;
     }
-    common::print(&format!(
+    common::print(format!(
         "{FOLDER}/systems/app is an example of a system, and {FOLDER}/experiments/app.toml asks about its knob.\n\
          `narrows run` runs it; `narrows systems --check app` checks the system. Put yours in their place.\n"
     ))?;

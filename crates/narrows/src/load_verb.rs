@@ -216,7 +216,7 @@ fn find_max_rate(args: &Args, job: &Job, slo: &Slo, how: (&mut max_rate::DriveWi
     let mut broken_pipe = Ok(());
     let found = max_rate::find(job, schedule, slo, how, |step| {
         if !args.json && broken_pipe.is_ok() {
-            broken_pipe = common::print(&step.line());
+            broken_pipe = common::print(step.line());
         }
     })?;
     broken_pipe?;

@@ -116,6 +116,7 @@ impl Question {
             Verb::Run(args) => Ok(Self::Run(args)),
             Verb::Try(args) => Ok(Self::Try(args)),
             Verb::Tune(args) => Ok(Self::Tune(args)),
+            Verb::Why(_) => bail!("it tested the reasons of another run: name that run instead"),
             _ => bail!("this verb begins no run"),
         }
     }

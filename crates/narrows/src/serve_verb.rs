@@ -195,7 +195,7 @@ impl Args {
         let (from, until) = (now - VALID, now + VALID);
         let authority = tls::Authority::new(from, until)?;
         if let Some(file) = &self.root {
-            common::AtomicFile::create(file)?.write(&authority.certificate())?;
+            common::AtomicFile::create(file)?.write(authority.certificate())?;
         }
         let host = self.host.to_string();
         let names = ["localhost", &host];

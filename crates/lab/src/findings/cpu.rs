@@ -83,7 +83,7 @@ fn difference(figure: &Compared<'_>, one: usize, other: usize) -> Option<CpuDiff
 struct Arm<'a> {
     /// Seconds for a unit of work, by block.
     cpu_s: BTreeMap<u32, f64>,
-    /// Those that show the kernel, without which they are no division of all CPU time.
+    /// Profiles that show the kernel; others do not divide all of the CPU time.
     profiles: Vec<&'a Profile>,
 }
 

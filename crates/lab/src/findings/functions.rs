@@ -61,8 +61,13 @@ impl Function {
 
 /// A compiled function without what a compiler adds to the name of a part or of a copy of it, which differs between builds.
 fn compiled(name: &str) -> &str {
-    let added = [".constprop", ".part.", ".isra.", ".cold", ".lto_priv"];
-    added.iter().filter_map(|added| name.split_once(added)).map(|(own, _)| own).min().unwrap_or(name)
+    let added = [".constprop", ".part", ".isra", ".cold", ".lto_priv"];
+    // In other languages a dot is part of a name: `main.coldStart`.
+    let own = |added: &&str| {
+        let (own, rest) = name.split_once(*added)?;
+        (rest.is_empty() || rest.starts_with('.')).then_some(own)
+    };
+    added.iter().filter_map(own).min_by_key(|own| own.len()).unwrap_or(name)
 }
 
 /// A function that a runtime made, as it is in any folder and at any line, and its place as `file:line` if the runtime says it. V8 says
@@ -357,6 +362,8 @@ mod tests {
         let table = [
             (Kind::User, "check_token.constprop.0", "check_token", None),
             (Kind::User, "main.(*Server).Serve", "main.(*Server).Serve", None),
+            (Kind::User, "main.coldStart", "main.coldStart", None),
+            (Kind::User, "parse.isra.0.cold", "parse", None),
             (Kind::Runtime, "JS:*check /tmp/a/srv.js:3:19", "check srv.js", Some("srv.js:3")),
             (Kind::Runtime, "JS:~ /tmp/b/srv.js:4:19", "(anonymous) srv.js", Some("srv.js:4")),
             (Kind::Runtime, "JS:^emit node:events:471:44", "emit node:events", Some("node:events:471")),

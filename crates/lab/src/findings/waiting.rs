@@ -22,8 +22,9 @@ pub struct Waiting {
     /// The function of the program that waits. None if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// How long the one waits for a unit of work, seconds, over all threads.
-    pub less_s: f64,
+    /// How long the one waits for a unit of work, seconds, over all threads. None if it works most of the time and was not watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub less_s: Option<f64>,
     /// How long the other one does.
     pub more_s: f64,
 }
@@ -35,12 +36,15 @@ impl Waiting {
     }
 }
 
-/// What waits in the background does so for as long in a second, however slow the system is. What makes it slower is waited for so many
-/// times as long in a second.
+/// A wait in the background takes as long in each second, however slow the system is. A wait that makes the system slower takes at least
+/// this many times as long.
 const MORE_IN_A_SECOND: f64 = 1.5;
 
-/// Waits that some other wait of the same scenario outlasts this many times are not named.
+/// A wait is not named if another wait of the same scenario is this many times longer.
 const MINOR: f64 = 10.0;
+
+/// The word for a wait for another thread.
+const LOCK: &str = "lock";
 
 /// A wait, and who waits.
 type Kind = (String, Option<String>);
@@ -65,24 +69,24 @@ fn between(figure: &Compared<'_>, less: usize, more: usize) -> Vec<Waiting> {
     if of_more.units <= 0.0 {
         return Vec::new();
     }
-    let mut found: Vec<Waiting> = of_more
-        .blocked_s
-        .iter()
-        .filter_map(|(kind, blocked_s)| {
-            let other_s = of_less.blocked_s.get(kind).copied().unwrap_or(0.0);
-            let in_a_second =
-                |blocked_s: f64, waited: &Waited| blocked_s / waited.seconds.max(f64::MIN_POSITIVE);
-            let grows =
-                in_a_second(*blocked_s, &of_more) >= MORE_IN_A_SECOND * in_a_second(other_s, &of_less);
-            let (wait, by) = kind.clone();
-            let less_s = if of_less.units > 0.0 { other_s / of_less.units } else { 0.0 };
-            let more_s = blocked_s / of_more.units;
-            (grows && more_s > less_s).then_some(Waiting { less, more, wait, by, less_s, more_s })
-        })
-        .collect();
-    found.sort_by(|a, b| (b.more_s - b.less_s).total_cmp(&(a.more_s - a.less_s)));
-    let longest = found.first().map_or(0.0, |first| first.more_s - first.less_s);
-    found.retain(|waiting| (waiting.more_s - waiting.less_s) * MINOR >= longest);
+    let is_watched = of_less.units > 0.0;
+    let grown = |(kind, blocked_s): (&Kind, &f64)| {
+        let other_s = of_less.blocked_s.get(kind).copied().unwrap_or(0.0);
+        let in_a_second = |blocked_s: f64, of: &Waited| blocked_s / of.seconds.max(f64::MIN_POSITIVE);
+        let (wait, by) = kind.clone();
+        // Threads of a pool that have nothing to do wait for each other, too, and nobody knows how many the other one has.
+        if !is_watched && wait == LOCK {
+            return None;
+        }
+        let grows = in_a_second(*blocked_s, &of_more) >= MORE_IN_A_SECOND * in_a_second(other_s, &of_less);
+        let (less_s, more_s) = (is_watched.then(|| other_s / of_less.units), blocked_s / of_more.units);
+        (grows && more_s > less_s.unwrap_or(0.0)).then_some(Waiting { less, more, wait, by, less_s, more_s })
+    };
+    let mut found: Vec<Waiting> = of_more.blocked_s.iter().filter_map(grown).collect();
+    let longer_s = |waiting: &Waiting| waiting.more_s - waiting.less_s.unwrap_or(0.0);
+    found.sort_by(|a, b| longer_s(b).total_cmp(&longer_s(a)));
+    let longest = found.first().map_or(0.0, longer_s);
+    found.retain(|waiting| longer_s(waiting) * MINOR >= longest);
     found
 }
 
@@ -121,7 +125,7 @@ impl Waited {
 /// The word for a wait. None for those of a server that has nothing to do, and where nothing is known.
 fn word(wait: &Wait) -> Option<String> {
     let word = match wait {
-        Wait::Lock => "lock",
+        Wait::Lock => LOCK,
         Wait::Disk => "disk",
         Wait::Timer => "timer",
         Wait::Receive => "receive",

@@ -36,7 +36,10 @@ pub(super) fn measure(places: &[&Place<'_>]) -> Result<Vec<Measurement>, TrialEr
         let counts = served.place.trial.counted;
         measured.counted = counts.then(|| count(&served.driver, orders, &served.running)).flatten();
         if served.place.trial.profiled {
-            let cores = served.place.launch.cores.len().max(1) as f64;
+            let cores = match served.place.launch.cores.len() {
+                0 => thread::available_parallelism().map_or(1, usize::from),
+                cores => cores,
+            } as f64;
             let idles = measured.system.cpu_s < measured.elapsed_s * cores * IDLES;
             let Served { place, running, driver, .. } = served;
             let seen = profiling::profile(place.profiling, driver, orders, running, idles);
@@ -44,9 +47,8 @@ pub(super) fn measure(places: &[&Place<'_>]) -> Result<Vec<Measurement>, TrialEr
         }
     }
     for served in served {
-        let names = served.place.names_functions().then(|| served.running.members()());
+        served.names.iter().for_each(|names| names.update(&served.running));
         served.running.stop();
-        names.into_iter().for_each(|processes| profiling::sweep(&processes));
     }
     Ok(measured.into_iter().map(|(_, measured)| measured).collect())
 }
@@ -81,6 +83,8 @@ const IDLES: f64 = 0.5;
 struct Served<'a> {
     place: &'a Place<'a>,
     running: Running,
+    /// What its runtime writes. It is removed after the system has ended, because fields are dropped in this order.
+    names: Option<profiling::Names>,
     driver: Driver<'a>,
     orders: Orders,
     /// How long it took until it was ready.
@@ -95,6 +99,7 @@ struct Served<'a> {
 impl<'a> Served<'a> {
     fn start(place: &'a Place<'a>) -> Result<Self, TrialError> {
         let running = place.start()?;
+        let names = place.names_functions().then(|| profiling::Names::of(&running));
         let ready = running.age();
         let (driver, orders) = (place.driver(), place.orders(listening(&running)?));
         let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
@@ -109,7 +114,7 @@ impl<'a> Served<'a> {
         }
         let idle_cpu = if place.trial.rests { idle_cpu(place, &running)? } else { None };
         let rest = running.memory();
-        Ok(Self { place, running, driver, orders, ready, first_request, rest, idle_cpu })
+        Ok(Self { place, running, names, driver, orders, ready, first_request, rest, idle_cpu })
     }
 
     /// Drives it. Returns the orders of the drive that was measured, too.

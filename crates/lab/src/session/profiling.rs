@@ -1,9 +1,10 @@
 //! Samples where a server's CPU time goes, in a short drive after the window, because sampling costs time.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use load::Moment;
-use profile::{Options, Profile, Profiler, Symbols, Waiter, Waits};
+use profile::{Options, Profile, Profiler, Refused, Symbols, Waiter, Waits};
 use systems::process::Running;
 use systems::trace;
 
@@ -28,7 +29,8 @@ pub(super) fn prepare(profiling: &Mutex<Profiling>, running: &Running) {
         Ok(_) => known.symbols.prepare(&processes),
         Err(refused) => {
             trace::say(|| format!("no profiles: {refused}"));
-            known.refused = true;
+            // Other reasons are those of this server alone.
+            known.refused |= matches!(refused, Refused::Paranoid { .. } | Refused::Seccomp);
         }
     }
 }
@@ -73,11 +75,30 @@ pub(super) fn profile(
     Seen { profile: profile.filter(|profile| profile.samples > 0), waits }
 }
 
-/// Removes what the runtimes of processes that have ended wrote for profilers: the names of functions, and a dump of their code.
-pub(super) fn sweep(processes: &[u32]) {
-    for process in processes {
-        for file in [format!("/tmp/perf-{process}.map"), format!("/tmp/jit-{process}.dump")] {
-            let _ = std::fs::remove_file(file); // Few processes have them.
+/// The files that the runtime of a system writes for profilers: the names of functions, and a dump of their code. They are removed when
+/// this is dropped.
+pub(super) struct Names {
+    processes: Mutex<BTreeSet<u32>>,
+}
+
+impl Names {
+    /// Those of the processes that a system has now.
+    pub(super) fn of(running: &Running) -> Self {
+        Self { processes: Mutex::new(running.members()().into_iter().collect()) }
+    }
+
+    /// Adds those of the processes that it has started since.
+    pub(super) fn update(&self, running: &Running) {
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner).extend(running.members()());
+    }
+}
+
+impl Drop for Names {
+    fn drop(&mut self) {
+        for process in self.processes.get_mut().unwrap_or_else(PoisonError::into_inner).iter() {
+            for file in [format!("/tmp/perf-{process}.map"), format!("/tmp/jit-{process}.dump")] {
+                let _ = std::fs::remove_file(file); // Few processes have them.
+            }
         }
     }
 }

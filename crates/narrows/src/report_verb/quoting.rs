@@ -117,7 +117,10 @@ impl QuoteArgs {
         let runs = later_first(store)?;
         let (mut failed, mut open) = (false, false);
         for (name, quote) in &quotes {
-            let standing = later(store, &runs, quote);
+            let asked = Question::of_command(&quote.command).with_context(|| {
+                format!("{}: the command of block `{name}` cannot be read", path.display())
+            })?;
+            let standing = later(store, &runs, quote, &asked);
             failed |= matches!(standing, Some((_, _, Standing::Fails(_) | Standing::Unjudged)));
             open |= matches!(standing, Some((_, _, Standing::Open(_))));
             let said = report::standing(&quote.claim, standing);
@@ -133,7 +136,7 @@ impl QuoteArgs {
                 }
                 None => String::new(),
             };
-            common::print(&format!("{}: {name}: {said}{renew}\n", path.display()))?;
+            common::print(format!("{}: {name}: {said}{renew}\n", path.display()))?;
         }
         Ok(match (failed, open) {
             (true, _) => ExitCode::from(FAILED),
@@ -186,8 +189,13 @@ fn later_first(store: &Store) -> anyhow::Result<Vec<RunSummary>> {
 }
 
 /// The last run that asked what a quoted one asked, on such a machine, if it began later. A run that cannot be read is named.
-fn later(store: &Store, runs: &[RunSummary], quote: &Quote) -> Option<(RunId, f64, Standing)> {
-    let asked = Question::of_command(&quote.command).ok()?.identity(true)?;
+fn later(
+    store: &Store,
+    runs: &[RunSummary],
+    quote: &Quote,
+    asked: &Question,
+) -> Option<(RunId, f64, Standing)> {
+    let asked = asked.identity(true)?;
     let experiment = &quote.claim.scenario.experiment;
     let read = |run: &RunSummary| -> anyhow::Result<Option<Standing>> {
         let header = store.header(run.id)?;

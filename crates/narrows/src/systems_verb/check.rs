@@ -45,12 +45,12 @@ pub fn check(args: &Args, catalog: &Catalog, context: Context<'_>, cancel: &Arc<
         let Some(checks) = checks else { return Ok(ExitCode::from(INTERRUPTED)) };
         let checked = Checked { system: manifest.name.clone(), kept: conformance::all_kept(&checks), checks };
         if !args.json {
-            common::print(&checked.text())?;
+            common::print(checked.text())?;
         }
         all.push(checked);
     }
     if args.json {
-        common::print(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
+        common::print(format!("{}\n", serde_json::to_string_pretty(&all)?))?;
     }
     Ok(if all.iter().all(|checked| checked.kept) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

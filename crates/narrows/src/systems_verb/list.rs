@@ -64,12 +64,12 @@ pub fn list(chosen: &[&Manifest], catalog: &Catalog, context: Context<'_>, json:
         chosen.iter().map(|manifest| listed(manifest, context, from(manifest))).collect();
     all.extend(catalog.broken().map(|(name, error)| Listed::broken(name, error.one_line())));
     if json {
-        common::print(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
+        common::print(format!("{}\n", serde_json::to_string_pretty(&all)?))?;
     } else {
-        common::print(&text(&all))?;
+        common::print(text(&all))?;
         let left = catalog.manifests().count() - chosen.len();
         if left > 0 {
-            common::print(&format!(
+            common::print(format!(
                 "{left} more come from other folders: `narrows systems --all` lists them\n"
             ))?;
         }

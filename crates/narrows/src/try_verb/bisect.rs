@@ -342,7 +342,7 @@ impl Open {
 
 /// A line of the answer.
 fn say(line: std::fmt::Arguments<'_>) -> std::io::Result<()> {
-    common::print(&format!("{line}\n"))
+    common::print(format!("{line}\n"))
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub fn save(name: &str, arms: &Arms, plan: &Plan, tls: &TlsArgs) -> anyhow::Resu
     for (path, table) in files {
         let folder = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        AtomicFile::create(&path)?.write(&table.to_string())?;
+        AtomicFile::create(&path)?.write(table.to_string())?;
     }
     Ok(experiments)
 }

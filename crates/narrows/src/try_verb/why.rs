@@ -5,7 +5,6 @@
 //! library too, and is the base.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -72,17 +71,17 @@ impl Suspect {
         if self.counted == Counted::BytesPerRead { e.work.bytes_per_read } else { e.work.calls_per_unit }
     }
 
-    /// Whether the injected arm has come near to the slower one, as a share of the way in logarithms.
-    fn has_taken(&self, injected: &Estimate) -> bool {
+    /// Whether the injected arm has come near to the slower one, as a share of the way in logarithms. None if nothing was counted.
+    fn has_taken(&self, injected: &Estimate) -> Option<bool> {
         let way = |count: f64| (count / self.faster).ln() / (self.slower / self.faster).ln();
-        self.of(injected).is_none_or(|count| way(count) >= TAKEN)
+        self.of(injected).map(|count| (TAKEN..=1.0 / TAKEN).contains(&way(count)))
     }
 
     /// What it is, in words.
     fn words(&self) -> String {
         match self.counted {
             Counted::BytesPerRead => {
-                format!("reads that return {:.0} bytes, and not {:.0}", self.slower, self.faster)
+                format!("reads of {:.0} bytes instead of {:.0}", self.slower, self.faster)
             }
             _ => format!("{:.1} more system calls for each read", (self.slower - self.faster) / self.reads),
         }
@@ -94,6 +93,8 @@ struct Case {
     faster: String,
     slower: String,
     suspects: Vec<Suspect>,
+    /// The knobs that no command contains, as `name=value`: those of the traffic and of what a command is allotted.
+    knobs: Vec<String>,
 }
 
 /// Tests the reasons of a saved comparison, and prints what became of each.
@@ -135,11 +136,34 @@ fn case(comparison: &Comparison<'_>, e: &FigureView<'_>) -> anyhow::Result<Case>
     let suspects = suspects(faster, slower);
     if suspects.is_empty() {
         bail!(
-            "there is nothing to test: only the bytes of a read and the number of system calls can be injected, and the two do not differ in \
-             them by {DIFFER} times, or they were not counted (see `narrows doctor`)"
+            "there is nothing to test. Narrows can inject shorter reads and more system calls only. The slower command has neither \
+             {DIFFER} times as much as the faster one, or they were not counted (see `narrows doctor`)"
         );
     }
-    Ok(Case { faster: command(comparison, faster)?, slower: command(comparison, slower)?, suspects })
+    let knobs = others(comparison, [faster, slower])?;
+    Ok(Case { faster: command(comparison, faster)?, slower: command(comparison, slower)?, suspects, knobs })
+}
+
+/// The knobs that no command contains, with the value that both rows have.
+fn others(comparison: &Comparison<'_>, [faster, slower]: [&Estimate; 2]) -> anyhow::Result<Vec<String>> {
+    let (arms, _) = comparison.arms(None)?;
+    let contained = |name: &str| comparison.args.arms.iter().any(|arm| uses(arm, name));
+    let mut knobs = Vec::new();
+    for (name, _) in arms.knobs.iter().filter(|(name, _)| !contained(name)) {
+        let values = [faster, slower].map(|row| row.scenario.point.get(name));
+        match values {
+            [Some(one), Some(other)] if one == other => knobs.push(format!("{name}={one}")),
+            _ => bail!(
+                "the two differ in `{name}`, which no command contains, so it cannot be set for each arm"
+            ),
+        }
+    }
+    Ok(knobs)
+}
+
+/// Whether a command has the placeholder of a knob.
+fn uses(command: &str, knob: &str) -> bool {
+    template::names(command).is_ok_and(|names| names.iter().any(|used| used == knob))
 }
 
 /// The counts in which the slower one has so many times more to do.
@@ -183,12 +207,24 @@ fn command(comparison: &Comparison<'_>, row: &Estimate) -> anyhow::Result<String
 }
 
 impl Args {
+    /// What is preloaded already, as the end of a list of libraries.
+    fn preloaded(&self) -> String {
+        let given = self.command.start.env.iter().find_map(|given| given.strip_prefix("LD_PRELOAD="));
+        let given = given.map(str::to_owned).or_else(|| std::env::var("LD_PRELOAD").ok());
+        given.filter(|given| !given.is_empty()).map_or_else(String::new, |given| format!(":{given}"))
+    }
+
     /// Makes these the options of the test: the same traffic for the faster command, with and without causes, and the slower one.
     fn become_test(&mut self, case: &Case, library: &Path) {
-        let shell = self.command.start.shell;
-        let with = |injection: Injection, command: &str| match shell {
-            true => format!("export {}; {command}", injection.variables(library).join(" ")),
-            false => format!("env {} {command}", injection.variables(library).join(" ")),
+        let (shell, preloaded) = (self.command.start.shell, self.preloaded());
+        let with = |injection: Injection, command: &str| {
+            let [library, what] = injection.variables(library);
+            let variables = shlex::try_join([&*format!("{library}{preloaded}"), &*what]);
+            let variables = variables.unwrap_or_default();
+            match shell {
+                true => format!("export {variables}; {command}"),
+                false => format!("env {variables} {command}"),
+            }
         };
         let nothing = Injection::default();
         let doses = case.suspects.iter().flat_map(|suspect| {
@@ -198,7 +234,7 @@ impl Args {
             .chain(doses)
             .chain([(SLOWER.to_owned(), with(nothing, &case.slower))]);
         (self.names, self.arms) = arms.unzip();
-        self.command.knobs.retain(|knob| self.arms.iter().any(|arm| uses(arm, knob)));
+        self.command.knobs.clone_from(&case.knobs);
         self.command.parameter_lists.clear();
         self.figures.truncate(1);
         (self.rounds, self.seed, self.save, self.duet) = (None, None, None, false);
@@ -208,46 +244,59 @@ impl Args {
     }
 }
 
-/// Whether a command has the placeholder of a knob that is written as `name=values`.
-fn uses(command: &str, knob: &str) -> bool {
-    let name = knob.split('=').next().unwrap_or(knob);
-    template::names(command).is_ok_and(|names| names.iter().any(|used| used == name))
-}
-
 /// What became of each suspected cause, a paragraph for each.
 fn verdicts(case: &Case, found: &Findings, again: &Saved) -> String {
-    let mut out = String::new();
-    let Some(e) = found.views().next() else { return out };
-    let row = |name: &str| e.estimates.iter().find(|row| row.scenario.system == name);
-    for suspect in &case.suspects {
-        let rows = row(FASTER).zip(row(&suspect.name("once"))).zip(row(SLOWER));
+    let e = found.views().next();
+    let said = |suspect: &Suspect| {
         let words = suspect.words();
-        let Some(((faster, once), slower)) = rows else { continue };
-        if !suspect.has_taken(once) {
-            let _ = writeln!(
-                out,
-                "cannot be tested here: {words}. The command makes its system calls itself, or reads in another way: what was injected \
-                 did not reach it"
-            );
-            continue;
+        let verdict = e.as_ref().and_then(|e| verdict(suspect, e));
+        match verdict {
+            Some(verdict) => format!("{verdict}{}\n", each_costs(suspect, again)),
+            None => format!("not tested: {words}. An arm was not measured; `narrows report` says why\n"),
         }
-        match mediated(e.figure, &faster.by_round, &once.by_round, &slower.by_round) {
-            None => {
-                let _ = writeln!(
-                    out,
-                    "not tested: {words}. The two commands do not certainly differ in this run; give it more time"
-                );
-            }
-            Some(share) => {
-                let _ = writeln!(out, "{}{}", said(&share, &words), each_costs(suspect, again));
-            }
+    };
+    case.suspects.iter().map(said).collect()
+}
+
+/// What became of a suspected cause. None if an arm has no figure.
+fn verdict(suspect: &Suspect, e: &FigureView<'_>) -> Option<String> {
+    let row = |name: &str| e.estimates.iter().find(|row| row.scenario.system == name && row.trials > 0);
+    let dose = |dose: &str| row(&suspect.name(dose));
+    let (faster, once, slower) = (row(FASTER)?, dose("once")?, row(SLOWER)?);
+    let words = suspect.words();
+    match suspect.has_taken(once) {
+        None => {
+            return Some(format!(
+                "not tested: {words}. Narrows could not count them in this run; see `narrows doctor`"
+            ));
         }
+        Some(false) => {
+            return Some(format!(
+                "cannot be tested here: {words}. What was injected did not reach the server: it makes its system calls itself, or it \
+                 reads with other functions"
+            ));
+        }
+        Some(true) => {}
     }
-    out
+    let share = |arm: &Estimate| mediated(e.figure, &faster.by_round, &arm.by_round, &slower.by_round);
+    let Some(found) = share(once) else {
+        return Some(format!(
+            "not tested: {words}. In this run the slower command is not certainly slower; give more time with --budget"
+        ));
+    };
+    let other = |name: &str| dose(name).and_then(share).map(|share| percent(share.share));
+    let doses = match (other("half"), other("twice")) {
+        (Some(half), Some(twice)) => format!("; half of it makes {half}, and twice of it {twice}"),
+        _ => String::new(),
+    };
+    Some(format!("{}{doses}", said(&found, &words)))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
 }
 
 fn said(share: &Mediated, words: &str) -> String {
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let interval = format!(
         "{} [{}, {}] of the difference ({} rounds)",
         percent(share.share),
@@ -256,10 +305,10 @@ fn said(share: &Mediated, words: &str) -> String {
         share.rounds
     );
     match share.tested {
-        Tested::Proven => format!("proven: {words}. They alone make {interval}"),
-        Tested::Excluded => format!("excluded: {words}. They alone make {interval}"),
+        Tested::Proven => format!("proven: {words}. This alone makes {interval}"),
+        Tested::Excluded => format!("excluded: {words}. This alone makes {interval}"),
         Tested::GoesWith => {
-            format!("goes with it: {words}. They alone make {interval}, so more rounds must tell")
+            format!("goes with it: {words}. This alone makes {interval}; more rounds may decide it")
         }
     }
 }

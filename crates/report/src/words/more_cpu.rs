@@ -1,11 +1,11 @@
 //! In which functions one scenario takes more CPU time than another, in words.
 
 use lab::findings::functions::{Function, FunctionChange};
-use lab::findings::{CpuDifference, Unit, Waiting};
+use lab::findings::{CpuDifference, Waiting};
 use systems::work::WorkUnit;
 
 use super::claims::list;
-use crate::number::{seconds, show};
+use crate::number::seconds;
 
 /// So many functions are named at most, if none carries the difference alone.
 const MOST: usize = 3;
@@ -16,7 +16,7 @@ const ALL: f64 = 0.95;
 
 /// Where the CPU time is that makes the difference: `38.0 us of the 45.0 us more CPU a request are in check_token (auth.c:42)`.
 pub(super) fn functions(cpu: &CpuDifference, unit: &WorkUnit) -> String {
-    let time = |wholes: f64| show(wholes * cpu.less_s, Unit::cost_of(unit));
+    let time = |wholes: f64| seconds(wholes * cpu.less_s);
     let whole = cpu.ratio.estimate - 1.0;
     let (more, found) = (time(whole), cpu.functions.as_ref());
     if let Some(carrier) = found.and_then(|found| found.carrier.as_ref()) {
@@ -38,7 +38,7 @@ pub(super) fn functions(cpu: &CpuDifference, unit: &WorkUnit) -> String {
     format!("of the {more} more CPU a {}, {}", unit.name, list(&named))
 }
 
-/// What the slower one waits for: `it waits 20.1 ms a request for the disk, in save, against 0 s`.
+/// What the slower one waits for: `over all its threads it waits 20.1 ms a request for the disk, in save, against 0 s`.
 pub(super) fn waits(of: &Waiting, unit: &WorkUnit) -> String {
     let what = match of.wait.as_str() {
         "lock" => "for another thread (a lock, a condition or a queue)".to_owned(),
@@ -51,7 +51,8 @@ pub(super) fn waits(of: &Waiting, unit: &WorkUnit) -> String {
         call => format!("in {call}"),
     };
     let by = of.by.as_ref().map_or_else(String::new, |by| format!(", in `{by}`"));
-    format!("it waits {} a {} {what}{by}, against {}", seconds(of.more_s), unit.name, seconds(of.less_s))
+    let against = of.less_s.map_or_else(String::new, |less_s| format!(", against {}", seconds(less_s)));
+    format!("over all its threads it waits {} a {} {what}{by}{against}", seconds(of.more_s), unit.name)
 }
 
 /// A function, with the place of its source if that is known.

@@ -64,8 +64,7 @@ pub(super) fn counts(reason: &Reason, unit: &WorkUnit) -> String {
             format!("its own code: {} of CPU a {} against {}", each(faster), unit.name, each(slower))
         }
         Counted::Waits => {
-            let each = |of: f64| seconds(of);
-            format!("it waits {} a {} against {}", each(slower), unit.name, each(faster))
+            format!("it waits {} a {} against {}", seconds(slower), unit.name, seconds(faster))
         }
         Counted::Softirqs => {
             format!("softirqs took {} of its cores' time, against {}", percent(faster), percent(slower))

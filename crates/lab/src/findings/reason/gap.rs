@@ -119,14 +119,14 @@ impl<'a> Gap<'a> {
     pub fn functions(&self, cpu: &CpuDifference) -> Option<Reason> {
         let share = self.by_cpu();
         let says = share >= SHARE && cpu.is_certain() && cpu.functions.is_some();
-        let (faster, slower) = (cpu.less_s, cpu.less_s + cpu.more_s());
+        let [faster, slower] = self.cpu_s();
         says.then_some(Reason { counted: Counted::Functions, faster, slower, share })
     }
 
     /// What the slower one waits for, if that accounts for the difference.
     pub fn waits(&self, waiting: &Waiting) -> Option<Reason> {
-        let (faster, slower) = (waiting.less_s, waiting.more_s);
-        let share = self.of_waiting(slower - faster);
+        let (faster, slower) = (waiting.less_s.unwrap_or(0.0), waiting.more_s);
+        let share = self.of_waiting((slower - faster) / self.slower.scenario.workload().about().unit.size);
         (share >= SHARE).then_some(Reason { counted: Counted::Waits, faster, slower, share })
     }
 
