@@ -1,5 +1,5 @@
-//! Simulates sessions with the ledger and with the rules that it was chosen from. The tables in the module's doc are from
-//! here.
+//! Simulates sessions with the ledger and with the rules that it was chosen from. The tables in the module's
+//! doc are from here.
 
 use super::*;
 use crate::student::two_sided;
@@ -32,7 +32,8 @@ impl Tests for Ledger {
     }
 }
 
-/// The levels of SAFFRON. Without candidates they are those of LORD++, and without rewards as well they are spent.
+/// The levels of SAFFRON. Without candidates they are those of LORD++, and without rewards as well they are
+/// spent.
 #[derive(Clone)]
 struct Rule {
     /// Parts of 1, for attempts counted from 1.
@@ -95,8 +96,8 @@ fn squares(i: f64) -> f64 {
     6.0 / (std::f64::consts::PI * i).powi(2)
 }
 
-/// The parts that LORD was published with (Javanmard and Montanari, "Online rules for control of false discovery rate and
-/// false discovery exceedance", Ann. Statist. 46, 2018). This factor makes their sum 1.
+/// The parts that LORD was published with (Javanmard and Montanari, "Online rules for control of false
+/// discovery rate and false discovery exceedance", Ann. Statist. 46, 2018). This factor makes their sum 1.
 fn published_with_lord(i: f64) -> f64 {
     0.0791 * i.max(2.0).ln() / (i * i.ln().sqrt().exp())
 }
@@ -125,8 +126,9 @@ fn known(effect: f64, rng: &mut SplitMix64) -> f64 {
     one_sided(z, two_sided(z, NORMAL))
 }
 
-/// The p-value of an attempt that is better by so many standard errors, from `rounds` rounds whose disturbances have
-/// the normal distribution, or Student's with 3 degrees of freedom, whose standard deviation is the root of 3.
+/// The p-value of an attempt that is better by so many standard errors, from `rounds` rounds whose
+/// disturbances have the normal distribution, or Student's with 3 degrees of freedom, whose standard
+/// deviation is the root of 3.
 fn from_rounds(effect: f64, rounds: u32, heavy: bool, rng: &mut SplitMix64) -> f64 {
     let noise = |rng: &mut SplitMix64| if heavy { rng.student(3) / 3.0_f64.sqrt() } else { rng.normal() };
     let truth = effect / f64::from(rounds).sqrt();
@@ -134,8 +136,8 @@ fn from_rounds(effect: f64, rounds: u32, heavy: bool, rng: &mut SplitMix64) -> f
     Location::of(&numbers).map_or(1.0, |location| one_sided(location.estimate, location.p()))
 }
 
-/// `attempts` attempts, of which those at multiples of `every` are better by `better` standard errors, and the others
-/// by `others`.
+/// `attempts` attempts, of which those at multiples of `every` are better by `better` standard errors, and
+/// the others by `others`.
 fn effects(attempts: usize, every: usize, better: f64, others: f64) -> Vec<f64> {
     (1..=attempts).map(|at| if at % every == 0 { better } else { others }).collect()
 }
