@@ -8,6 +8,7 @@
 mod between;
 mod changes;
 mod family;
+mod ledger;
 mod levels;
 mod location;
 mod looks;
@@ -24,6 +25,7 @@ mod verdict;
 pub use between::{BetweenRuns, FEWEST_RUNS};
 pub use changes::{Change, changes};
 pub use family::{Family, holm};
+pub use ledger::{Attempt, CONFIRMATION_LEVEL, Decision, Ledger, MOST_ATTEMPTS};
 pub use levels::{Middle, levels};
 pub use location::{Location, difference};
 pub use looks::{Design, FEWEST_ROUNDS, LEVEL, LOOKS, LogRatio, USUAL_LOOKS};
