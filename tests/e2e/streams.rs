@@ -62,7 +62,8 @@ fn a_chat_has_its_first_reasoning_its_first_output_and_its_tokens() {
     let first = number(&json, ["first_event_us", "max"]);
     assert!(first >= 20_000.0 && number(&json, ["first_output_us", "max"]) >= 50_000.0, "{json}");
     assert!(number(&json, ["first_byte_us", "max"]) <= first, "{json}");
-    assert!(number(&json, ["per_token_us", "max"]) >= 10_000.0, "{json}");
+    // Tokens come every 10 ms. If the first one is late, those behind it follow sooner.
+    assert!(number(&json, ["per_token_us", "max"]) >= 5_000.0, "{json}");
     // Without a stream it is an answer like any other.
     let (code, json) =
         load_json(&[&url, "--body", r#"{"model":"narrows?events=2","messages":[]}"#, "-n", "2", "-c", "1"]);
