@@ -372,16 +372,14 @@ impl Claimer<'_> {
 
     /// The counts that explain a difference. Further scenarios that are slower than the better one may contradict some.
     fn reasons(&self, c: &Comparison, also_slower: &[usize]) -> Vec<Reason> {
-        let (a, b) = (&self.estimates[c.scenario], &self.estimates[c.against]);
-        let (better, worse) = if c.verdict == Verdict::Faster { (a, b) } else { (b, a) };
+        let Some(both) = c.better_first() else { return Vec::new() };
+        let rows = both.map(|at| &self.estimates[at]);
         let times = c.ratio.map_or(1.0, |ratio| ratio.upwards().estimate);
         let others: Vec<&Estimate> = also_slower.iter().map(|at| &self.estimates[*at]).collect();
         // Only what the better one takes less of makes it better.
-        let (better_at, worse_at) =
-            if c.verdict == Verdict::Faster { (c.scenario, c.against) } else { (c.against, c.scenario) };
-        let cpu = self.causes.cpu.iter().find(|cpu| (cpu.less, cpu.more) == (better_at, worse_at));
-        let waits = self.causes.waiting.iter().find(|w| (w.less, w.more) == (better_at, worse_at));
+        let cpu = self.causes.cpu.iter().find(|cpu| [cpu.less, cpu.more] == both);
+        let waits = self.causes.waiting.iter().find(|waits| [waits.less, waits.more] == both);
         let why = Why { cpu, waits };
-        reason::between(self.planned.workload, self.planned.figure, times, [better, worse], &others, why)
+        reason::between(self.planned.workload, self.planned.figure, times, rows, &others, why)
     }
 }

@@ -100,6 +100,15 @@ impl Comparison {
         self.ratio.is_some() || self.verdict != Verdict::Undecided { more_rounds: None }
     }
 
+    /// The two scenarios, the better first. None if the verdict does not say which that is.
+    pub(super) fn better_first(&self) -> Option<[usize; 2]> {
+        match self.verdict {
+            Verdict::Faster => Some([self.scenario, self.against]),
+            Verdict::Slower => Some([self.against, self.scenario]),
+            Verdict::NoDifference | Verdict::Undecided { .. } => None,
+        }
+    }
+
     /// The ratio, unless its interval says nothing of the truth.
     pub fn known(&self) -> Option<Ratio> {
         self.ratio.filter(|_| !self.withheld.is_some_and(Withheld::denies_the_interval))

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use profile::Profile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{LEVEL, Location, Verdict};
+use stats::{LEVEL, Location};
 
 use super::functions::{Functions, functions};
-use super::{Compared, Ratio};
+use super::{Compared, Comparison, Ratio};
 use crate::experiment::Figure;
 use crate::figures::figure_of;
 use crate::observation::{Observation, Outcome, Scenario};
@@ -48,11 +48,11 @@ impl CpuDifference {
 
 /// The differences between scenarios of which some figure says that they differ.
 pub(super) fn differences(figures: &[Compared<'_>]) -> Vec<CpuDifference> {
-    let decided = figures.iter().flat_map(|figure| &figure.comparisons).filter_map(|c| {
-        let differ = matches!(c.verdict, Verdict::Faster | Verdict::Slower);
-        differ.then(|| (c.scenario.min(c.against), c.scenario.max(c.against)))
-    });
-    let pairs: BTreeSet<(usize, usize)> = decided.collect();
+    let comparisons = figures.iter().flat_map(|figure| &figure.comparisons);
+    // Figures may contradict each other about which is better, but each pair has one difference.
+    let pairs =
+        comparisons.filter_map(Comparison::better_first).map(|[one, other]| (one.min(other), one.max(other)));
+    let pairs: BTreeSet<(usize, usize)> = pairs.collect();
     let Some(figure) = figures.first() else { return Vec::new() };
     pairs.into_iter().filter_map(|(one, other)| difference(figure, one, other)).collect()
 }

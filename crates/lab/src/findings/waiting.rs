@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use profile::Wait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::Verdict;
 
 use super::{Compared, Comparison};
 use crate::observation::{Outcome, Scenario};
@@ -51,15 +50,10 @@ type Kind = (String, Option<String>);
 
 /// For pairs of scenarios of which some figure says that they differ: what the slower one waits for, the longest first.
 pub(super) fn waiting(figures: &[Compared<'_>]) -> Vec<Waiting> {
-    let decided = |c: &Comparison| match c.verdict {
-        Verdict::Faster => Some((c.scenario, c.against)),
-        Verdict::Slower => Some((c.against, c.scenario)),
-        Verdict::NoDifference | Verdict::Undecided { .. } => None,
-    };
-    let pairs: BTreeSet<(usize, usize)> =
-        figures.iter().flat_map(|figure| &figure.comparisons).filter_map(decided).collect();
+    let comparisons = figures.iter().flat_map(|figure| &figure.comparisons);
+    let pairs: BTreeSet<[usize; 2]> = comparisons.filter_map(Comparison::better_first).collect();
     let Some(figure) = figures.first() else { return Vec::new() };
-    pairs.into_iter().flat_map(|(faster, slower)| between(figure, faster, slower)).collect()
+    pairs.into_iter().flat_map(|[faster, slower]| between(figure, faster, slower)).collect()
 }
 
 fn between(figure: &Compared<'_>, less: usize, more: usize) -> Vec<Waiting> {
