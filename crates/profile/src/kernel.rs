@@ -2,16 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use crate::profile::{Kind, Profile};
+use crate::profile::{KERNEL, Kind, Profile};
 
 /// Where the kernel's time of all other entries goes.
 const OTHER: &str = "other";
+
+/// Where all of the kernel's time goes if its functions may not be seen.
+const ALL: &str = "system calls";
 
 /// Time in the kernel that began with one kind of entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelTime {
     /// The system call by the name of its manual page, such as `recvfrom`; or `page faults`, `interrupts`, `entry and exit` (of a
-    /// system call, outside of its own function), `other`.
+    /// system call, outside of its own function), `other`. `system calls` is all of it where its
+    /// functions may not be seen.
     pub entry: String,
     /// The samples in it.
     pub samples: u64,
@@ -41,6 +45,9 @@ impl Profile {
 
 /// What led to these functions of the kernel, from the root to the leaf: the first of them that tells.
 pub(crate) fn entry<'n>(names: &[&'n str]) -> &'n str {
+    if names == [KERNEL] {
+        return ALL;
+    }
     let telling = names.iter().find_map(|name| system_call(name).or_else(|| other_entry(name)));
     let calls =
         |name: &&str| name.contains("syscall_64") || name.contains("SYSCALL_64") || name.contains("el0_svc");
@@ -85,7 +92,8 @@ mod tests {
 
     #[test]
     fn the_first_telling_function_decides() {
-        let table: [(&[&str], &str); 9] = [
+        let table: [(&[&str], &str); 10] = [
+            (&["[kernel]"], "system calls"),
             (
                 &["entry_SYSCALL_64_after_hwframe", "do_syscall_64", "__x64_sys_recvfrom", "__sys_recvfrom"],
                 "recvfrom",

@@ -6,6 +6,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
+/// The module of the kernel's functions, and the name of what cannot be told apart of it.
+pub(crate) const KERNEL: &str = "[kernel]";
+
 /// What kind of code a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -41,6 +44,14 @@ pub struct Frame {
     pub line: Option<u32>,
 }
 
+impl Frame {
+    /// The kernel, where its functions may not be seen.
+    pub(crate) fn of_kernel() -> Self {
+        let name = KERNEL.to_owned();
+        Self { module: name.clone(), name, kind: Kind::Kernel, inlined: false, file: None, line: None }
+    }
+}
+
 /// A stack and how often it was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {
@@ -65,8 +76,8 @@ pub struct Profile {
     pub throttled: u64,
     /// The samples whose stack has one frame in user space: mostly, a program without frame pointers.
     pub shallow: u64,
-    /// Whether the kernel's time and functions are in it. Without them, time in the kernel is not sampled at
-    /// all.
+    /// Whether the kernel's functions are in it. Without them, its time is the only frame `[kernel]` of one
+    /// stack: how much there was is known from what was on a CPU in all, but not where.
     pub kernel: bool,
     /// How long was sampled, in seconds.
     pub seconds: f64,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::profile::Profile;
+use crate::profile::{Frame, Profile};
 use crate::reading::{Event, Reading, Sink};
 use crate::refused::Refused;
 use crate::resolve::resolve;
@@ -21,8 +21,8 @@ pub struct Options {
     /// Samples per second of CPU time, for each CPU; 1 to 20,000. The default is 997: a prime number, so that
     /// samples do not keep step with what a program or the kernel does at each tick.
     pub hz: u32,
-    /// Whether to sample the kernel's functions. They are left out if this user may not see them;
-    /// [`Profile::kernel`] says so.
+    /// Whether to sample the kernel's functions. If this user may not see them, the kernel's time is in one
+    /// frame; [`Profile::kernel`] says so.
     pub kernel: bool,
     /// The most frames of one stack, of user space and of the kernel together. The kernel allows 127
     /// (kernel.perf_event_max_stack). A deeper stack has a frame `[deeper frames]` in the place of its first
@@ -81,10 +81,18 @@ impl Profiler {
     pub fn finish(self, symbols: &mut Symbols) -> Profile {
         let read = self.reading.end();
         let stacks = read.sink.unwrap_or_else(|| Stacks::new(0));
-        let (table, shallow) = resolve(&stacks, read.images, symbols, read.depth);
+        let (mut table, shallow) = resolve(&stacks, read.images, symbols, read.depth);
+        let (period_ns, mut samples) = (self.options.period_ns(), stacks.total());
+        if !read.kernel {
+            // What the threads were on a CPU for and no sample shows, they were in the kernel for.
+            let all = read.cpu_ns.checked_div(period_ns).unwrap_or(0);
+            let hidden = all.saturating_sub(samples).saturating_sub(stacks.lost);
+            table.add([Frame::of_kernel()], hidden);
+            samples = samples.saturating_add(hidden);
+        }
         let mut profile = Profile {
-            period_ns: self.options.period_ns(),
-            samples: stacks.total(),
+            period_ns,
+            samples,
             lost: stacks.lost,
             throttled: stacks.throttled,
             shallow,

@@ -60,7 +60,8 @@ pub(crate) trait Sink: Send + 'static {
 /// What is being read.
 #[derive(Debug)]
 pub(crate) struct Reading<S> {
-    reader: JoinHandle<S>,
+    /// Gives the reports, and for how long the threads were on a CPU.
+    reader: JoinHandle<(S, u64)>,
     /// The reader ends when this is dropped.
     stop: Sender<()>,
     began: Instant,
@@ -73,6 +74,8 @@ pub(crate) struct Reading<S> {
 pub(crate) struct Read<S> {
     /// `None` if the reader panicked.
     pub sink: Option<S>,
+    /// How long the threads were on a CPU, nanoseconds. It says nothing if switches were reported.
+    pub cpu_ns: u64,
     pub images: Images,
     /// Whether the kernel's functions are in the stacks.
     pub kernel: bool,
@@ -116,7 +119,7 @@ impl<S: Sink> Reading<S> {
             rings.disable();
             rings.read(&mut sink);
             sink.end(end);
-            sink
+            (sink, rings.cpu_ns())
         };
         let reader = thread::Builder::new().name("profiler".into()).spawn(read);
         let reader = reader
@@ -129,7 +132,8 @@ impl<S: Sink> Reading<S> {
         let Self { reader, stop, began, images, kernel, depth } = self;
         let seconds = began.elapsed().as_secs_f64();
         drop(stop);
-        Read { sink: reader.join().ok(), images, kernel, depth, seconds }
+        let (sink, cpu_ns) = reader.join().ok().unzip();
+        Read { sink, cpu_ns: cpu_ns.unwrap_or(0), images, kernel, depth, seconds }
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use crate::maps::{Image, Region};
 use crate::names::clean;
 use crate::perf_map;
-use crate::profile::{Frame, Kind, Sum, Table};
+use crate::profile::{Frame, KERNEL, Kind, Sum, Table};
 use crate::stacks::{Addresses, Stacks};
 use crate::symbols::{Found, Function, Place, Symbols};
 
@@ -199,7 +199,7 @@ fn frames<S>(one: &Located<'_, S>, names: &Names, depth: u16) -> Vec<Frame> {
     }
     let kernel: Vec<u64> = kernel(one.stack).collect();
     for address in kernel.into_iter().rev() {
-        of_place(names.functions(&Place::Kernel, address), "[kernel]", Kind::Kernel, &mut frames);
+        of_place(names.functions(&Place::Kernel, address), KERNEL, Kind::Kernel, &mut frames);
     }
     frames
 }

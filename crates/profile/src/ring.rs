@@ -197,6 +197,12 @@ impl Rings {
         self.all().for_each(|event| drop(event.disable()));
     }
 
+    /// How long the threads were on a CPU while the events were on, in the kernel and in user space, nanoseconds.
+    /// The kernel counts all of it, whatever may be sampled. What cannot be read counts nothing.
+    pub(crate) fn cpu_ns(&mut self) -> u64 {
+        self.all().filter_map(|event| event.read().ok()).fold(0, u64::saturating_add)
+    }
+
     /// Turns the events on or off that only take stacks, here and where they were handed down to.
     pub(crate) fn sample(&mut self, on: bool) {
         for event in &mut self.stacks {

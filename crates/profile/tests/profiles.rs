@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use common::{Started, allowed, compile, start};
-use profile::{Kind, Options, Profile, Profiler, Refused, Symbols};
+use profile::{Kind, Options, Profile, Profiler, Refused, Stack, Symbols};
 
 /// Two functions that share the time 70 to 30.
 const SHARES: &str = r"
@@ -17,6 +17,27 @@ __attribute__((noinline)) void seventy(void) { for (int i = 0; i < 7; i++) spin(
 __attribute__((noinline)) void thirty(void) { for (int i = 0; i < 3; i++) spin(20000); sink++; }
 int main(void) { for (;;) { seventy(); thirty(); } }
 ";
+
+/// Spends about half of its time in the kernel, and waits for a third.
+const IN_KERNEL: &str = r#"
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+static volatile unsigned sink;
+static char bytes[1 << 20];
+static double used(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+__attribute__((noinline)) void spin(void) { for (unsigned i = 0; i < 20000; i++) sink++; }
+int main(void) {
+    int zero = open("/dev/zero", O_RDONLY);
+    for (;;) {
+        double began = used();
+        while (used() < began + 0.01) spin();
+        began = used();
+        while (used() < began + 0.01) if (read(zero, bytes, sizeof bytes) <= 0) return 1;
+        usleep(10000);
+    }
+}
+"#;
 
 /// Starts a thread, a process, and a process that ends soon, after a line arrives. The child ends with its parent.
 const LATER: &str = r#"
@@ -62,13 +83,17 @@ fn begin(process: &Started) -> Option<Profiler> {
     allowed(Profiler::begin(&[process.0.id()], &Options::default()))
 }
 
-/// Half a second of a process, and more where other programs leave it little time.
 fn profile(process: &Started, symbols: &mut Symbols) -> Option<Profile> {
+    sampled(process, &Options::default(), symbols)
+}
+
+/// Half a second of a process, and more where other programs leave it little time.
+fn sampled(process: &Started, options: &Options, symbols: &mut Symbols) -> Option<Profile> {
     // It may take long on a busy machine.
     symbols.prepare(&[process.0.id()]);
     let mut all = Vec::new();
     for _ in 0..60 {
-        let profiler = begin(process)?;
+        let profiler = allowed(Profiler::begin(&[process.0.id()], options))?;
         std::thread::sleep(Duration::from_millis(500));
         all.push(profiler.finish(symbols));
         if all.iter().map(|profile| profile.samples).sum::<u64>() >= 200 {
@@ -104,6 +129,26 @@ fn two_functions_have_their_shares() {
     );
     assert!(spin.file.as_ref().is_some_and(|file| file.ends_with("program.c")), "{spin:?}");
     assert!(profile::formats::folded(&profile).contains("main;seventy;spin"));
+}
+
+#[test]
+fn the_kernel_that_may_not_be_seen_keeps_its_share() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), IN_KERNEL) else { return };
+    let Some(process) = start(&mut Command::new(&program)) else { return };
+    let mut symbols = Symbols::new();
+    let shares = [true, false].map(|kernel| {
+        let options = Options { kernel, ..Options::default() };
+        let profile = sampled(&process, &options, &mut symbols)?;
+        let of_kernel = |stack: &&Stack| profile.frames_of(stack).any(|frame| frame.kind == Kind::Kernel);
+        let samples: u64 = profile.stacks.iter().filter(of_kernel).map(|stack| stack.count).sum();
+        assert!(share(&profile, "spin") > 0.1, "{profile:?}");
+        Some((profile.kernel, samples as f64 / profile.samples as f64))
+    });
+    let [Some((seen, truth)), Some((hidden, share))] = shares else { return };
+    assert!(!hidden && (0.2..0.8).contains(&share), "{share}");
+    // This user may not see the kernel at all.
+    assert!(!seen || (truth - share).abs() < 0.15, "{truth} {share}");
 }
 
 #[test]

@@ -83,7 +83,6 @@ fn difference(figure: &Compared<'_>, one: usize, other: usize) -> Option<CpuDiff
 struct Arm<'a> {
     /// Seconds for a unit of work, by block.
     cpu_s: BTreeMap<u32, f64>,
-    /// Profiles that show the kernel; others do not divide all of the CPU time.
     profiles: Vec<&'a Profile>,
 }
 
@@ -96,7 +95,7 @@ impl<'a> Arm<'a> {
             let Outcome::Measured(m) = &observation.outcome else { continue };
             let cpu_s = figure_of(Figure::CpuPerUnit, unit, m).filter(|cpu_s| *cpu_s > 0.0);
             arm.cpu_s.extend(cpu_s.map(|cpu_s| (observation.trial.block(), cpu_s)));
-            arm.profiles.extend(m.profile.iter().filter(|profile| profile.kernel));
+            arm.profiles.extend(&m.profile);
         }
         arm
     }
