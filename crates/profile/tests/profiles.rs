@@ -224,7 +224,8 @@ fn more_stacks_than_there_is_room_for_are_counted() {
     let profiler = Profiler::begin(&[process.0.id()], &options).unwrap();
     std::thread::sleep(Duration::from_millis(500));
     let profile = profiler.finish(&mut Symbols::new());
-    assert!(profile.stacks.len() <= 2, "{profile:?}");
+    // One stack, one for the others, and the kernel's where it may not be seen.
+    assert!(profile.stacks.len() <= 3, "{profile:?}");
     assert_eq!(profile.samples, profile.stacks.iter().map(|stack| stack.count).sum::<u64>());
 }
 
