@@ -19,7 +19,8 @@
 //!   1 KiB where a thread leaves its CPU.
 //! - Code that is made while a program runs has names only if its runtime writes them to `/tmp/perf-PID.map`:
 //!   Node with `--perf-basic-prof`, Python from 3.12 with `-X perf` (if it was built with frame pointers),
-//!   the BEAM with `+JPperf true`, the JVM with an agent.
+//!   the BEAM with `+JPperf true`. A JVM is asked for it, which JDK 17 and later can; its stacks have callers only
+//!   with `-XX:+PreserveFramePointer`.
 //! - A timer's interrupt waits where the kernel has interrupts disabled. Such time appears where they are
 //!   enabled again.
 
@@ -29,6 +30,7 @@
 
 mod cfi;
 pub mod formats;
+mod jvm;
 mod kernel;
 mod maps;
 mod names;

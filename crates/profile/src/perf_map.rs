@@ -5,14 +5,14 @@
 //! and it takes the first of two functions at one address, where the runtime has replaced the first by the second.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags};
 
 use crate::names;
-use crate::tasks::field;
+use crate::tasks::own_number;
 
 /// How much of a map is read, in bytes, and how long a line may be. Node writes some MB.
 const LONGEST_MAP: u64 = 64 << 20;
@@ -25,11 +25,9 @@ pub(crate) fn names(process: u32, addresses: &[u64]) -> HashMap<u64, String> {
     open(process).map(|file| search(BufReader::new(file), &sorted)).unwrap_or_default()
 }
 
-/// A process names its map after its own number, which differs from ours in a container, in the `/tmp` of its own root.
+/// A process names its map after its own number, in the `/tmp` of its own root.
 fn open(process: u32) -> Option<File> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let own = field(&status, "NStgid:").and_then(|numbers| numbers.split_ascii_whitespace().next_back());
-    let own: u32 = own.and_then(|number| number.parse().ok()).unwrap_or(process);
+    let own = own_number(process)?;
     let path = PathBuf::from(format!("/proc/{process}/root/tmp/perf-{own}.map"));
     // A pipe of this name would keep us waiting for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::jvm;
 use crate::maps::{Image, Region};
 use crate::names::clean;
 use crate::perf_map;
@@ -169,6 +170,7 @@ impl Names {
             }
         }
         let made = made.into_iter().map(|(process, addresses)| {
+            jvm::write_map(process);
             (process, perf_map::names(process, &addresses.into_iter().collect::<Vec<_>>()))
         });
         let made = made.collect();

@@ -53,6 +53,13 @@ pub(crate) fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
+/// The number that a process has for itself, which differs from ours if it is in a container. None if it is gone.
+pub(crate) fn own_number(process: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let own = field(&status, "NStgid:").and_then(|numbers| numbers.split_ascii_whitespace().next_back());
+    Some(own.and_then(|number| number.parse().ok()).unwrap_or(process))
+}
+
 /// The numbers of a list such as `0-3,8`. Without what cannot be read.
 fn list(text: &str) -> BTreeSet<usize> {
     let mut numbers = BTreeSet::new();

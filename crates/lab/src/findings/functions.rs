@@ -70,12 +70,22 @@ fn compiled(name: &str) -> &str {
     added.iter().filter_map(own).min_by_key(|own| own.len()).unwrap_or(name)
 }
 
+/// The method of a Java class, without its types: HotSpot says `int Server.check(java.lang.String, int)`.
+fn java(name: &str) -> Option<&str> {
+    let (before, types) = name.split_once('(')?;
+    let (_, method) = before.rsplit_once(' ')?;
+    (types.ends_with(')') && method.contains('.')).then_some(method)
+}
+
 /// A function that a runtime made, as it is in any folder and at any line, and its place as `file:line` if the runtime says it. V8 says
 /// `JS:*name /folder/file.js:line:column`, with a mark of how it was compiled, and Python `py::name:/folder/file.py`.
 fn made(name: &str) -> (String, Option<String>) {
     let file = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     if let Some((name, path)) = name.strip_prefix("py::").and_then(|name| name.split_once(':')) {
         return (format!("{name} {}", file(path)), None);
+    }
+    if let Some(name) = java(name) {
+        return (name.to_owned(), None);
     }
     let Some((own, place)) = name.strip_prefix("JS:").and_then(|name| name.rsplit_once(' ')) else {
         return (name.strip_prefix('$').unwrap_or(name).to_owned(), None);
@@ -368,6 +378,8 @@ mod tests {
             (Kind::Runtime, "JS:~ /tmp/b/srv.js:4:19", "(anonymous) srv.js", Some("srv.js:4")),
             (Kind::Runtime, "JS:^emit node:events:471:44", "emit node:events", Some("node:events:471")),
             (Kind::Runtime, "py::check:/tmp/a/app.py", "check app.py", None),
+            (Kind::Runtime, "int app.Server.check(java.lang.String, int)", "app.Server.check", None),
+            (Kind::Runtime, "Interpreter", "Interpreter", None),
             (Kind::Runtime, "$srv:check/2", "srv:check/2", None),
         ];
         for (kind, name, known, place) in table {
