@@ -39,6 +39,15 @@ int main(void) {
 }
 "#;
 
+/// Spends its time in one method.
+const JAVA: &str = r#"
+public class Spin {
+    static volatile int sum;
+    static void checkToken(int n) { for (int i = 0; i < n; i++) sum = sum * 31 + i; }
+    public static void main(String[] none) { for (;;) checkToken(100000); }
+}
+"#;
+
 /// Starts a thread, a process, and a process that ends soon, after a line arrives. The child ends with its parent.
 const LATER: &str = r#"
 #include <pthread.h>
@@ -237,6 +246,26 @@ fn an_interpreter_without_a_map_has_functions_of_its_own_only() {
     assert!(profile.frames.iter().any(|frame| frame.module.contains("python")), "{profile:?}");
     assert!(profile.frames.iter().all(|frame| frame.kind != Kind::Runtime), "{profile:?}");
     assert!(!profile::formats::pprof(&profile).is_empty());
+}
+
+#[test]
+fn a_jvm_is_asked_for_the_names_of_its_methods() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("Spin.java");
+    std::fs::write(&source, JAVA).unwrap();
+    // The source is compiled and started by the same command.
+    let Some(process) = start(Command::new("java").arg(&source)) else { return };
+    let mut all = Vec::new();
+    for _ in 0..60 {
+        let Some(profiler) = begin(&process) else { return };
+        std::thread::sleep(Duration::from_millis(500));
+        let profile = profiler.finish(&mut Symbols::new());
+        if profile.frames.iter().any(|frame| frame.name.contains("Spin.checkToken")) {
+            return;
+        }
+        all.push(profile);
+    }
+    panic!("{all:?}");
 }
 
 #[test]
