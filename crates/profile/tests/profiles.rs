@@ -161,6 +161,49 @@ fn the_kernel_that_may_not_be_seen_keeps_its_share() {
 }
 
 #[test]
+fn another_profiler_sees_the_same_shares() {
+    let folder = tempfile::tempdir().unwrap();
+    let functions = 1..=10;
+    let body = |n: u32| {
+        format!(
+            "__attribute__((noinline)) void of{n}(void) {{ for (int i = 0; i < {n} * 5000; i++) sink++; }}\n"
+        )
+    };
+    let calls: String = functions.clone().map(|n| format!("of{n}();")).collect();
+    let source = format!(
+        "static volatile unsigned sink;\n{}int main(void) {{ for (;;) {{ {calls} }} }}",
+        functions.clone().map(body).collect::<String>()
+    );
+    let Some(program) = compile(folder.path(), &source) else { return };
+    let Some(process) = start(&mut Command::new(&program)) else { return };
+    let data = folder.path().join("perf.data");
+    let record = ["record", "-q", "-e", "cpu-clock", "-F", "997", "-p", &process.0.id().to_string(), "-o"];
+    let Some(mut other) = start(Command::new("perf").args(record).arg(&data).args(["--", "sleep", "3"]))
+    else {
+        return;
+    };
+    let Some(profile) = profile(&process, &mut Symbols::new()) else { return };
+    if !other.0.wait().unwrap().success() {
+        println!("skipped: perf cannot sample here");
+        return;
+    }
+    let report = ["report", "--stdio", "-q", "--sort", "symbol", "-i"];
+    let report = Command::new("perf").args(report).arg(&data).output().unwrap();
+    let report = String::from_utf8(report.stdout).unwrap();
+    for n in functions {
+        let name = format!("of{n}");
+        let line = report.lines().find(|line| line.split_ascii_whitespace().nth(2) == Some(&*name));
+        let percent = line
+            .and_then(|line| line.split_once('%'))
+            .and_then(|(percent, _)| percent.trim().parse::<f64>().ok());
+        let theirs = percent.unwrap_or_else(|| panic!("{name}: {report}")) / 100.0;
+        let ours = share(&profile, &name);
+        // Of 200 samples, the largest share has a standard error of 0.03.
+        assert!((ours - theirs).abs() < 0.1, "{name}: {ours} {theirs}");
+    }
+}
+
+#[test]
 fn a_program_that_was_replaced_keeps_its_names() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compile(folder.path(), SHARES) else { return };

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use inject::{Injection, LIBRARY};
-use lab::findings::{Claim, Comparison as Compared, Counted, Estimate, FigureView, Findings};
+use lab::findings::{Claim, Counted, Estimate, FigureView, Findings};
 use lab::mediation::{Mediated, Tested, cost_of_event, cpu_s, mediated};
 use lab::store::Store;
 use systems::machine::Limit;
@@ -131,8 +131,8 @@ fn case(comparison: &Comparison<'_>, e: &FigureView<'_>) -> anyhow::Result<Case>
             "the run decides nothing, so there is no reason to test: it needs more rounds, or its arms do not differ"
         );
     };
-    let [faster, slower] = by_speed(c).map(|at| e.estimates.get(at));
-    let (faster, slower) = faster.zip(slower).context("the run has no such rows")?;
+    let rows = c.better_first().map(|both| both.map(|at| e.estimates.get(at)));
+    let Some([Some(faster), Some(slower)]) = rows else { bail!("the run has no such rows") };
     let suspects = suspects(faster, slower);
     if suspects.is_empty() {
         bail!(
@@ -179,14 +179,6 @@ fn suspects(faster: &Estimate, slower: &Estimate) -> Vec<Suspect> {
         suspect(Counted::SystemCalls, few.calls_per_unit.zip(many.calls_per_unit), |fast, slow| slow / fast),
     ];
     found.into_iter().flatten().collect()
-}
-
-/// The positions of the faster and of the slower scenario of a comparison that is decided.
-fn by_speed(c: &Compared) -> [usize; 2] {
-    match c.ratio.is_some_and(|ratio| ratio.estimate >= 1.0) {
-        true => [c.scenario, c.against],
-        false => [c.against, c.scenario],
-    }
 }
 
 /// The command of a row, with the values of its knobs filled in.
