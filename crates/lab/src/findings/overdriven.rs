@@ -12,6 +12,13 @@ use crate::observation::{Observation, Scenario};
 /// The largest share of a system's slowest trial at saturation at which others may arrive.
 const MOST: f64 = 0.8;
 
+/// A system that keeps less of a core busy than this is not at its limit by its CPU time, whatever else delays arrivals.
+const IDLE: f64 = 0.5;
+
+/// The largest share of late and dropped arrivals at which the CPU time of such a system for a unit of work is still that of the rate:
+/// on a machine with other work arrivals are late because the generator, too, waits for its core.
+const LATE_BUT_IDLE: f64 = 0.1;
+
 /// Makes each comparison undecided that is of such a rate, and marks the rows. `observations` are those of all experiments of the run.
 pub(super) fn withhold(compared: &mut [Vec<Compared<'_>>], observations: &[Observation]) {
     let reached: Vec<(Scenario, f64)> = compared
@@ -24,12 +31,15 @@ pub(super) fn withhold(compared: &mut [Vec<Compared<'_>>], observations: &[Obser
             Some((trial.scenario.clone(), figure_of(Figure::RequestsPerS, unit, m?)?))
         })
         .collect();
-    for Compared { estimates, comparisons, overdriven, .. } in compared.iter_mut().flatten() {
+    for Compared { planned, estimates, comparisons, overdriven, .. } in compared.iter_mut().flatten() {
         let over: Vec<bool> = estimates
             .iter()
             .map(|e| {
                 let rate = e.scenario.work().rate().map(|rate| rate.per_s as f64);
-                let late = e.late_share.unwrap_or(0.0) + e.dropped_share.unwrap_or(0.0) > RANKED_ERRORS;
+                let idle =
+                    planned.figure == Figure::CpuPerUnit && e.cpu_share.is_some_and(|share| share < IDLE);
+                let most_late = if idle { LATE_BUT_IDLE } else { RANKED_ERRORS };
+                let late = e.late_share.unwrap_or(0.0) + e.dropped_share.unwrap_or(0.0) > most_late;
                 let own = reached.iter().filter(|(other, _)| is_same(other, &e.scenario));
                 let least = own.map(|(_, per_s)| *per_s).fold(f64::INFINITY, f64::min);
                 rate.is_some_and(|rate| late || rate > MOST * least)

@@ -10,9 +10,9 @@ use crate::experiment::Figure;
 /// What `a` reaches in its slowest trial at saturation, per second. `b` reaches twice as much.
 const SLOWEST_PER_S: u64 = 10_000;
 
-/// The verdict on the CPU time of `a` and `b` at a rate, of which so many arrivals in a hundred are late. The run has an
-/// experiment at saturation, too.
-fn judged(rate: u64, late_percent: u64) -> (Verdict, Option<Withheld>) {
+/// The verdict on the CPU time of `a` and `b` at a rate, of which so many arrivals in a hundred are late, if `a` takes so
+/// many microseconds of CPU time for a request, and `b` twice as many. The run has an experiment at saturation, too.
+fn judged(rate: u64, late_percent: u64, cpu_us: u64) -> (Verdict, Option<Withheld>) {
     let (connections, rates) = (int(&[10]), int(&[rate as i64]));
     let axes: Axes = &[("connections", Kind::Integer, &connections), ("rate", Kind::Integer, &rates)];
     let mut plan = plan_of(Workload::Requests, Figure::RequestsPerS, &["a", "b"], &axes[..1]);
@@ -31,7 +31,7 @@ fn judged(rate: u64, late_percent: u64) -> (Verdict, Option<Withheld>) {
         let n = if t.scenario.work().is_open_loop() { 2 * rate } else { saturated };
         let mut m = measurement(n, 200.0);
         m.late = if t.scenario.work().is_open_loop() { n * late_percent / 100 } else { 0 };
-        m.system.cpu_s = twice as f64 * n as f64 / 1e5;
+        m.system.cpu_s = (twice * n * cpu_us) as f64 / 1e6;
         measured(m)
     });
     let experiments = findings(&plan, &observations).experiments;
@@ -42,16 +42,22 @@ fn judged(rate: u64, late_percent: u64) -> (Verdict, Option<Withheld>) {
 
 #[test]
 fn a_rate_above_80_percent_of_a_saturated_trial_gives_no_verdict() {
-    let (verdict, withheld) = judged(SLOWEST_PER_S * 79 / 100, 0);
+    let (verdict, withheld) = judged(SLOWEST_PER_S * 79 / 100, 0, 10);
     assert!(verdict.is_decided() && withheld.is_none(), "{verdict:?} {withheld:?}");
     let near = (Verdict::Undecided { more_rounds: None }, Some(Withheld::Overdriven));
-    assert_eq!(judged(SLOWEST_PER_S * 81 / 100, 0), near);
+    assert_eq!(judged(SLOWEST_PER_S * 81 / 100, 0, 10), near);
 }
 
 #[test]
-fn late_arrivals_withhold_the_verdict_on_a_cost_at_any_rate() {
-    let (verdict, withheld) = judged(SLOWEST_PER_S / 2, 0);
-    assert!(verdict.is_decided() && withheld.is_none(), "{verdict:?} {withheld:?}");
-    let late = (Verdict::Undecided { more_rounds: None }, Some(Withheld::Overdriven));
-    assert_eq!(judged(SLOWEST_PER_S / 2, 2), late);
+fn late_arrivals_withhold_the_verdict_on_a_cost_unless_the_system_is_idle() {
+    // At 5,000 requests a second, `b` keeps a core busy for a tenth and for all of the time.
+    let (idle, busy) = (10, 100);
+    for (late_percent, cpu_us, decided) in
+        [(0, busy, true), (2, busy, false), (2, idle, true), (9, idle, true), (11, idle, false)]
+    {
+        let (verdict, withheld) = judged(SLOWEST_PER_S / 2, late_percent, cpu_us);
+        let case = format!("{late_percent} % {cpu_us} us: {verdict:?}");
+        assert_eq!(verdict.is_decided(), decided, "{case}");
+        assert_eq!(withheld, (!decided).then_some(Withheld::Overdriven), "{case}");
+    }
 }
