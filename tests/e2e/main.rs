@@ -39,6 +39,7 @@ mod machines;
 mod machines_run;
 mod max_rate;
 mod peers;
+mod power;
 mod priority;
 mod reach;
 mod reasons;

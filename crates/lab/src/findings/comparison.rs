@@ -101,7 +101,7 @@ impl Comparison {
     }
 
     /// The two scenarios, the better first. None if the verdict does not say which that is.
-    pub(super) fn better_first(&self) -> Option<[usize; 2]> {
+    pub fn better_first(&self) -> Option<[usize; 2]> {
         match self.verdict {
             Verdict::Faster => Some([self.scenario, self.against]),
             Verdict::Slower => Some([self.against, self.scenario]),
