@@ -160,7 +160,7 @@ fn whatever_a_power_cut_leaves_is_a_store_with_the_first_trials() {
     let lines: Vec<&str> = log.lines().collect();
     assert!(lines.len() > 50 && lines.iter().any(|line| line.starts_with("sync")), "{}", lines.len());
     let mut rng = SplitMix64::new(11);
-    let mut cuts: Vec<usize> = (0..30).map(|_| rng.below(lines.len() as u64) as usize).collect();
+    let mut cuts: Vec<usize> = (0..12).map(|_| rng.below(lines.len() as u64) as usize).collect();
     cuts.sort_unstable();
     let (mut disk, mut done, mut most) = (Disk::default(), 0, 0);
     for cut in cuts {
