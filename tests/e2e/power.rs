@@ -161,6 +161,7 @@ fn whatever_a_power_cut_leaves_is_a_store_with_the_first_trials() {
     assert!(lines.len() > 50 && lines.iter().any(|line| line.starts_with("sync")), "{}", lines.len());
     let mut rng = SplitMix64::new(11);
     let mut cuts: Vec<usize> = (0..12).map(|_| rng.below(lines.len() as u64) as usize).collect();
+    cuts.push(lines.len());
     cuts.sort_unstable();
     let (mut disk, mut done, mut most) = (Disk::default(), 0, 0);
     for cut in cuts {
