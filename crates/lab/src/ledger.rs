@@ -1,7 +1,9 @@
-//! The ledger of `narrows try`: the question of a session, and every candidate that was tried against its base.
+//! The ledger of `narrows try`: the question of a session, and every candidate that was tried against its
+//! base.
 //!
-//! Values only. `stats::Ledger` has the rule by which the session spends its error; this is its form in a file. What was
-//! recorded is decided again when the file is read, so a level or a decision that the rule does not give is an error.
+//! Values only. `stats::Ledger` has the rule by which the session spends its error; this is its form in a
+//! file. What was recorded is decided again when the file is read, so a level or a decision that the rule
+//! does not give is an error.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +19,8 @@ use crate::store::RunId;
 /// The version of the file's form.
 pub const LEDGER_SCHEMA: u32 = 1;
 
-/// How far a level that was read may be from that of the rule, as a share of it: more than a decimal number loses.
+/// How far a level that was read may be from that of the rule, as a share of it: more than a decimal number
+/// loses.
 const LEVEL_ERROR: f64 = 1e-9;
 
 /// The most characters of a damaged line that are shown.
@@ -71,8 +74,8 @@ pub struct Attempt {
     pub began_unix_s: f64,
     /// Its run in the store.
     pub run: RunId,
-    /// Whether its rounds were carried out. One that was interrupted is spent all the same, with a p-value of 1: its
-    /// figures may have been seen.
+    /// Whether its rounds were carried out. One that was interrupted is spent all the same, with a p-value of
+    /// 1: its figures may have been seen.
     pub complete: bool,
     /// The rounds that have both arms.
     pub rounds: u32,
@@ -185,8 +188,8 @@ impl Session {
         self.attempts.push(attempt);
     }
 
-    /// Records what the attempt that began last has shown, and decides about it. `verdict` gives the answer to a decision.
-    /// None if no attempt began.
+    /// Records what the attempt that began last has shown, and decides about it. `verdict` gives the answer
+    /// to a decision. None if no attempt began.
     pub fn end(
         &mut self,
         (rounds, ratio, p): (u32, Option<Ratio>, f64),

@@ -247,8 +247,9 @@ impl Plan {
         self.budget_s = Some(budget_s);
     }
 
-    /// Adds as many rounds as are expected to fit into so many seconds, at most as many as the last of `stats::LOOKS`, and
-    /// fixes their number: it depends on no figure and on no trial's duration. The plan is examined once.
+    /// Adds as many rounds as are expected to fit into so many seconds, at most as many as the last of
+    /// `stats::LOOKS`, and fixes their number: it depends on no figure and on no trial's duration. The plan is
+    /// examined once.
     pub fn fill(&mut self, budget_s: f64) {
         let planned = self.experiments.iter().map(|planned| planned.rounds).max().unwrap_or(0);
         let most = LOOKS.last().copied().unwrap_or(planned);

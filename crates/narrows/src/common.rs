@@ -50,7 +50,8 @@ pub fn print(text: impl AsRef<[u8]>) -> std::io::Result<()> {
     std::io::stdout().lock().write_all(text.as_ref())
 }
 
-/// A file that is written completely or not at all: it is written under another name, and renamed when it is on the disk.
+/// A file that is written completely or not at all: it is written under another name, and renamed when it is on
+/// the disk.
 pub struct AtomicFile {
     path: PathBuf,
     file: File,

@@ -145,11 +145,12 @@ impl Saved {
         &self.observations
     }
 
-    /// The run in a format, in one screen if that is text. The judgement is for the formats that are read by CI, and `path`
-    /// is that of its store.
+    /// The run in a format, in one screen if that is text. The judgement is for the formats that are read by CI,
+    /// and `path` is that of its store.
     ///
     /// # Errors
-    /// The format is one of profiles, and the run has none; or it is about one candidate, and the run has another question.
+    /// The format is one of profiles, and the run has none; or it is about one candidate, and the run has another
+    /// question.
     pub fn shown(&self, format: Format, judgement: &Judgement, path: &Path) -> anyhow::Result<Vec<u8>> {
         let (found, profiles) = (&self.found, || profiles::profiles(&self.observations));
         Ok(match format {

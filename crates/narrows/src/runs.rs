@@ -48,7 +48,8 @@ pub struct Asked {
     pub command: String,
     /// The question, as JSON. None if it cannot be saved.
     pub question: Option<serde_json::Value>,
-    /// Whether the run cannot go on later: the clones of commits are not saved, and an attempt of a ledger is measured at once.
+    /// Whether the run cannot go on later: the clones of commits are not saved, and an attempt of a ledger is
+    /// measured at once.
     pub at_once: bool,
 }
 

@@ -86,8 +86,8 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Measure each arm at the same time as the base, on the same cores, so that other work on the machine disturbs both alike. Rates
-    /// are those of shared cores, and the ratio is the one under mutual contention. This is the default with --git and --fail-if
-    /// where the servers have one core, for ratios of rate, cpu, calls, instructions and memory, without --rate, --cold, --prepare,
+    /// are those of shared cores, and the ratio is the one under mutual contention. This is the default with --git, --fail-if
+    /// and --ledger where the servers have one core, for ratios of rate, cpu, calls, instructions and memory, without --rate, --cold, --prepare,
     /// --conclude and --service
     #[arg(long, conflicts_with_all = ["unequal", "slo"])]
     duet: bool,
@@ -105,9 +105,10 @@ pub struct Args {
     /// What becomes of a condition that is neither certainly met nor excluded, instead of exit code 4
     #[arg(long, value_enum, value_name = "END", requires = "fail_if")]
     inconclusive: Option<Inconclusive>,
-    /// Try one candidate of a session, and keep the attempt in this file. At most one session in twenty accepts a candidate that is
-    /// not better, however many it tries: each attempt is tested at a level of its own, and one that passes is measured again in
-    /// fresh rounds. The number of rounds is fixed by --rounds, or by what is expected to fit into --budget
+    /// Try one candidate of a session, and keep the attempt in this file. At most one session in twenty accepts a
+    /// candidate that is not better, however many it tries: each attempt is tested at a level of its own, and one that
+    /// passes is measured again in fresh rounds. Their number is fixed by --rounds, or by what is expected to fit into
+    /// --budget
     #[arg(long, value_name = "FILE", conflicts_with_all = ["unequal", "fail_if", "bisect", "save", "dry_run"])]
     ledger: Option<PathBuf>,
     /// Write the arms and the comparison to narrows/systems/ and narrows/experiments/, for `narrows run`

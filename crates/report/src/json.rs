@@ -105,8 +105,8 @@ pub(crate) fn pretty(document: &impl Serialize) -> String {
     format!("{text}\n")
 }
 
-/// The JSON Schemas (draft 2020-12) of [`json`], [`comparison_json`] and [`verdict_json`](crate::verdict_json), and that of
-/// the ledger of `narrows try`, by the names of the files in docs/schema.
+/// The JSON Schemas (draft 2020-12) of [`json`], [`comparison_json`] and [`verdict_json`](crate::verdict_json), and
+/// that of the ledger of `narrows try`, by the names of the files in docs/schema.
 pub fn schemas() -> [(&'static str, String); 4] {
     let text = |schema: schemars::Schema| format!("{:#}\n", schema.to_value());
     [

@@ -46,8 +46,8 @@ pub struct Entry<'a> {
     pub first_run: Option<RunId>,
 }
 
-/// The verdict on a candidate beside its base. Ratios say how many times better the candidate is, whether more or less of
-/// the figure is better.
+/// The verdict on a candidate beside its base. Ratios say how many times better the candidate is, whether
+/// more or less of the figure is better.
 #[derive(JsonSchema, Serialize)]
 #[schemars(rename = "Verdict")]
 struct Document<'a> {
@@ -78,11 +78,13 @@ struct Document<'a> {
     moved: Moved,
     /// The rounds that have both.
     rounds: u32,
-    /// How many further rounds may decide, at most 200, if the verdict is inconclusive. Null if no number would.
+    /// How many further rounds may decide, at most 200, if the verdict is inconclusive. Null if no number
+    /// would.
     rounds_to_decide: Option<u32>,
     /// Why the comparison has no verdict although more rounds would not help.
     withheld: Option<Withheld>,
-    /// The error that is allowed: that of one comparison, both sides together, or of this attempt of the ledger.
+    /// The error that is allowed: that of one comparison, both sides together, or of this attempt of the
+    /// ledger.
     level: f64,
     /// The ledger. Null without one.
     ledger: Option<InLedger<'a>>,
@@ -187,7 +189,8 @@ struct Doubted<'a> {
     scenarios: &'a [String],
 }
 
-/// An object as docs/schema/verdict.schema.json describes it. None if the run does not set one candidate beside its base.
+/// An object as docs/schema/verdict.schema.json describes it. None if the run does not set one candidate
+/// beside its base.
 pub fn verdict_json(found: &Findings, of: &Verdict<'_>) -> Option<String> {
     let e = found.views().next()?;
     Some(pretty(&document(&e, &e.candidate()?, of)?))

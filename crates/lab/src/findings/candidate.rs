@@ -30,14 +30,15 @@ pub struct Candidate<'a> {
     pub candidate: usize,
     /// How many times better the candidate is. None if too few rounds have both.
     pub ratio: Option<Ratio>,
-    /// The one-sided p-value for "the candidate is better than the base", for a run that is examined once. It is half of
-    /// the comparison's own, which the rounds' log-ratios (or those of duets) give as they give the interval; or 1 less
-    /// half of it if the candidate looks worse.
+    /// The one-sided p-value for "the candidate is better than the base", for a run that is examined once. It
+    /// is half of the comparison's own, which the rounds' log-ratios (or those of duets) give as they give
+    /// the interval; or 1 less half of it if the candidate looks worse.
     ///
-    /// It is valid because the run is examined at one time that does not depend on the figures, and because noise favours
-    /// both sides alike (docs/statistics.md), so that half of the two-sided error is on either side. It is exact up to one
-    /// half only: what windows and drifts leave open is taken off estimates on both sides. A ratio that denies its interval
-    /// counts as 1, and so does a difference that is certainly below the threshold.
+    /// It is valid because the run is examined at one time that does not depend on the figures, and because
+    /// noise favours both sides alike (docs/statistics.md), so that half of the two-sided error is on either
+    /// side. It is exact up to one half only: what windows and drifts leave open is taken off estimates on
+    /// both sides. A ratio that denies its interval counts as 1, and so does a difference that is certainly
+    /// below the threshold.
     pub p: f64,
 }
 
@@ -92,8 +93,8 @@ impl<'a> FigureView<'a> {
         Some(Candidate { comparison, base, candidate, ratio, p })
     }
 
-    /// How many more rounds may decide about a candidate: as the comparison says or, with the level of a ledger, until that
-    /// is reached. None if no number would, or if it is decided.
+    /// How many more rounds may decide about a candidate: as the comparison says or, with the level of a
+    /// ledger, until that is reached. None if no number would, or if it is decided.
     pub fn rounds_to_decide(&self, of: &Candidate<'_>, level: Option<f64>) -> Option<u32> {
         match (of.comparison.verdict, level) {
             (Verdict::Undecided { more_rounds: None }, _) => None,

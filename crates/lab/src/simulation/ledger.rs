@@ -1,4 +1,5 @@
-//! Sessions of attempts with the p-values that real comparisons give, which noise like that of a shared machine disturbs.
+//! Sessions of attempts with the p-values that real comparisons give, which noise like that of a shared
+//! machine disturbs.
 
 use stats::{CONFIRMATION_LEVEL, Decision, LEVEL, Ledger, Noise};
 

@@ -1,9 +1,9 @@
 //! `--ledger`: an attempt of a session, and the file that keeps the session.
 //!
-//! The file is locked from before the first trial to the end, so that no two processes test at one level. An attempt is
-//! written when its run begins, as one that showed nothing: whoever interrupts it may have seen its figures. The first
-//! rounds decide whether fresh ones are measured, which are a run of their own: new processes, another seed, and their
-//! number is fixed by that of the first.
+//! The file is locked from before the first trial to the end, so that no two processes test at one level. An
+//! attempt is written when its run begins, as one that showed nothing: whoever interrupts it may have seen
+//! its figures. The first rounds decide whether fresh ones are measured, which are a run of their own: new
+//! processes, another seed, and their number is fixed by that of the first.
 
 use std::fs::{File, TryLockError};
 use std::io::Read;
@@ -69,7 +69,8 @@ impl Args {
         self.ledger.is_some()
     }
 
-    /// Checks that there are two arms, where the answer is about one candidate, and that nothing else is asked of them.
+    /// Checks that there are two arms, where the answer is about one candidate, and that nothing else is
+    /// asked of them.
     pub(super) fn check_candidate(&self, arms: usize) -> Result<(), Usage> {
         let wrong = |why: String| Err(Usage(why));
         let option = match (&self.ledger, self.format) {
@@ -133,7 +134,8 @@ impl Ledger {
     /// Locks and reads a session, or begins one if there is no such file.
     ///
     /// # Errors
-    /// Another process has locked it, it is damaged, it belongs to another question, or it takes no more attempts.
+    /// Another process has locked it, it is damaged, it belongs to another question, or it takes no more
+    /// attempts.
     fn open(path: &Path, asked: &Question) -> anyhow::Result<Self> {
         let shown = stores::shown(path);
         let another = "or begin another session with --ledger and another file";
@@ -205,8 +207,8 @@ fn arms(args: &Args, revisions: &[Revision]) -> anyhow::Result<[Arm; 2]> {
 }
 
 impl Attempt {
-    /// Makes ready for the attempt that these options ask for. None without a ledger. `revisions` are the commits, if they are
-    /// what differs.
+    /// Makes ready for the attempt that these options ask for. None without a ledger. `revisions` are the
+    /// commits, if they are what differs.
     ///
     /// # Errors
     /// The ledger cannot be used, or belongs to another question.

@@ -9,7 +9,8 @@ use crate::plan::Base;
 use crate::session::{Fake, Rule};
 use crate::simulation::{arm_rule, arms, observed};
 
-/// A run of two arms with little noise, whose second arm is so many times as good. `base` is the position of the base.
+/// A run of two arms with little noise, whose second arm is so many times as good. `base` is the position of
+/// the base.
 fn found(better: f64, base: usize) -> Findings {
     let mut plan = arms(2, 8, 3);
     let scenario = plan.experiments[0].scenarios[base].clone();
