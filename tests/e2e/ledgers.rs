@@ -62,7 +62,7 @@ fn a_ledger_accepts_what_is_better_keeps_what_was_tried_and_refuses_another_sess
 
     for (arms, more, said) in [
         ([&copy, &quick], &[][..], "its base is `node slow.js {port}`"),
-        ([&slow, &quick], &["--path", "/other"], "its --path is nothing"),
+        ([&slow, &quick], &["--path", "/other"], "its --path is not set"),
         ([&slow, &quick], &["--figure", "p50"], "use --figure rate"),
     ] {
         let arms = arms.map(String::as_str);

@@ -29,8 +29,7 @@ const SHOWN: usize = 80;
 /// A session: its question and its attempts.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "Ledger")]
-pub struct Session {
+pub struct Ledger {
     /// The version of this form.
     #[schemars(extend("const" = LEDGER_SCHEMA))]
     schema: u32,
@@ -107,7 +106,7 @@ pub struct Confirmation {
     pub p: f64,
 }
 
-impl Session {
+impl Ledger {
     /// A session without attempts.
     pub fn new(question: Question) -> Self {
         Self { schema: LEDGER_SCHEMA, question, attempts: Vec::new() }
@@ -118,12 +117,12 @@ impl Session {
     /// # Errors
     /// What is wrong, with its line or its attempt, and the field.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let session: Self = serde_json::from_str(text).map_err(|error| damaged(text, &error))?;
-        if session.schema != LEDGER_SCHEMA {
-            return Err(format!("`schema` is {}, and this version reads {LEDGER_SCHEMA}", session.schema));
+        let ledger: Self = serde_json::from_str(text).map_err(|error| damaged(text, &error))?;
+        if ledger.schema != LEDGER_SCHEMA {
+            return Err(format!("`schema` is {}, and this version reads {LEDGER_SCHEMA}", ledger.schema));
         }
-        session.check()?;
-        Ok(session)
+        ledger.check()?;
+        Ok(ledger)
     }
 
     /// As it is written.
@@ -151,12 +150,11 @@ impl Session {
         }
         let differs = |name: &&String| options.get(*name) != asked.options.get(*name);
         let name = options.keys().chain(asked.options.keys()).find(differs)?;
-        let option = format!("--{}", name.replace('_', "-"));
         let value = |options: &BTreeMap<String, Value>| {
-            options.get(name).map_or_else(|| "nothing".to_owned(), Value::to_string)
+            options.get(name).map_or_else(|| "not set".to_owned(), Value::to_string)
         };
         let (kept, given) = (value(options), value(&asked.options));
-        Some(format!("its {option} is {kept}, and this one is {given}: set {option} as it was"))
+        Some(format!("its --{name} is {kept}, and this one is {given}: leave --{name} as it was"))
     }
 
     /// The level at which the next attempt is tested.

@@ -113,6 +113,6 @@ pub fn schemas() -> [(&'static str, String); 4] {
         ("report.schema.json", text(schemars::schema_for!(Document))),
         ("comparison.schema.json", text(schemars::schema_for!(Compared))),
         ("verdict.schema.json", text(crate::verdict::schema())),
-        ("ledger.schema.json", text(schemars::schema_for!(lab::ledger::Session))),
+        ("ledger.schema.json", text(schemars::schema_for!(lab::ledger::Ledger))),
     ]
 }

@@ -310,3 +310,6 @@ fn functions(cpu: &CpuDifference, base: usize) -> Vec<Function> {
     let own = own.take(MOST_FUNCTIONS).map(|part| function(part, false));
     carrier.map(|carrier| function(carrier, true)).into_iter().chain(own).collect()
 }
+
+#[cfg(test)]
+mod tests;

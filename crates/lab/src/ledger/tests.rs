@@ -15,23 +15,23 @@ fn question() -> Question {
 }
 
 /// An attempt for each p-value, with that of its fresh rounds.
-fn session(p: &[(f64, Option<f64>)]) -> Session {
-    let mut session = Session::new(question());
+fn kept(p: &[(f64, Option<f64>)]) -> Ledger {
+    let mut ledger = Ledger::new(question());
     for (run, (p, fresh)) in (1..).zip(p) {
-        session.begin(arm("./b {port}"), 1.5, run);
+        ledger.begin(arm("./b {port}"), 1.5, run);
         let fresh = fresh.map(|p| Confirmation { run: 100 + run, rounds: 9, ratio: None, p });
-        session.end((9, None, *p), fresh, |decision| match decision {
+        ledger.end((9, None, *p), fresh, |decision| match decision {
             Decision::Accept => Choice::Accept,
             _ => Choice::Inconclusive,
         });
     }
-    session
+    ledger
 }
 
 #[test]
 fn what_is_read_is_what_was_written_and_goes_on_at_the_same_level() {
-    let kept = session(&[(0.4, None), (0.001, Some(0.01)), (0.001, Some(0.5)), (0.001, None)]);
-    let read = Session::parse(&kept.text()).unwrap();
+    let kept = kept(&[(0.4, None), (0.001, Some(0.01)), (0.001, Some(0.5)), (0.001, None)]);
+    let read = Ledger::parse(&kept.text()).unwrap();
     assert_eq!((read.level(), &read), (kept.level(), &kept));
     let decisions: Vec<Decision> = kept.attempts().iter().map(|attempt| attempt.decision).collect();
     use Decision::{Accept, Reject, Unconfirmed};
@@ -41,25 +41,25 @@ fn what_is_read_is_what_was_written_and_goes_on_at_the_same_level() {
 
 #[test]
 fn an_attempt_that_begins_is_spent() {
-    let mut kept = session(&[]);
+    let mut kept = kept(&[]);
     let first = kept.level();
     kept.begin(arm("./b"), 2.0, 7);
     assert!(kept.level() < first);
-    let read = Session::parse(&kept.text()).unwrap();
+    let read = Ledger::parse(&kept.text()).unwrap();
     assert!(!read.attempts()[0].complete && read.level() == kept.level());
     assert_eq!(read.attempts()[0].level, first);
 }
 
 #[test]
 fn a_p_value_that_is_none_counts_as_one() {
-    let kept = session(&[(f64::NAN, Some(0.0)), (2.0, None)]);
+    let kept = kept(&[(f64::NAN, Some(0.0)), (2.0, None)]);
     assert!(kept.attempts().iter().all(|attempt| attempt.p == 1.0 && attempt.decision == Decision::Reject));
-    Session::parse(&kept.text()).unwrap();
+    Ledger::parse(&kept.text()).unwrap();
 }
 
 #[test]
 fn a_damaged_file_is_refused_with_its_place_and_its_field() {
-    let good = session(&[(0.4, None), (0.001, Some(0.01))]).text();
+    let good = kept(&[(0.4, None), (0.001, Some(0.01))]).text();
     for (from, to, said) in [
         (
             "\"p\": 0.4",
@@ -81,17 +81,17 @@ fn a_damaged_file_is_refused_with_its_place_and_its_field() {
     ] {
         let text = good.replacen(from, to, 1);
         assert_ne!(text, good, "{from}");
-        let error = Session::parse(&text).unwrap_err();
+        let error = Ledger::parse(&text).unwrap_err();
         assert!(error.contains(said), "{from}: {error}");
     }
-    assert!(Session::parse("").unwrap_err().contains("line 1, column 0: EOF"));
+    assert!(Ledger::parse("").unwrap_err().contains("line 1, column 0: EOF"));
     let cut = &good[..good.len() / 2];
-    assert!(Session::parse(cut).unwrap_err().contains("EOF"));
+    assert!(Ledger::parse(cut).unwrap_err().contains("EOF"));
 }
 
 #[test]
 fn another_question_is_refused_with_what_would_mend_it() {
-    let kept = Session::new(question());
+    let kept = Ledger::new(question());
     assert_eq!(kept.refuses(&question()), None);
     let with = |change: fn(&mut Question)| {
         let mut asked = question();
@@ -103,8 +103,8 @@ fn another_question_is_refused_with_what_would_mend_it() {
     assert!(with(|asked| asked.base.commit = Some("abc".to_owned())).contains("at commit abc"));
     assert!(with(|asked| asked.figure = "p99".to_owned()).ends_with("use --figure rate"));
     let more = with(|asked| _ = asked.options.insert("connections".to_owned(), json!(8)));
-    assert_eq!(more, "its --connections is 4, and this one is 8: set --connections as it was");
+    assert_eq!(more, "its --connections is 4, and this one is 8: leave --connections as it was");
     let less = with(|asked| _ = asked.options.remove("path"));
-    assert!(less.contains("its --path is \"/a\", and this one is nothing"));
-    assert!(with(|asked| _ = asked.options.insert("no_duet".to_owned(), json!(true))).contains("--no-duet"));
+    assert!(less.contains("its --path is \"/a\", and this one is not set"));
+    assert!(with(|asked| _ = asked.options.insert("no-duet".to_owned(), json!(true))).contains("--no-duet"));
 }

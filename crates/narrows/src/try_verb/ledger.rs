@@ -12,10 +12,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use clap::ValueEnum;
+use clap::{CommandFactory, ValueEnum};
 use lab::findings::candidate::Choice;
 use lab::findings::{Findings, Ratio};
-use lab::ledger::{Arm, Confirmation, Question, Session};
+use lab::ledger::{Arm, Confirmation, Ledger, Question};
 use lab::observation::Timing;
 use lab::store::RunId;
 use report::Entry;
@@ -27,7 +27,7 @@ use super::{Args, Comparison};
 use crate::common::{self, AtomicFile, End, INTERRUPTED, Usage};
 use crate::report_verb::{self, Format};
 use crate::runs::{Place, Run};
-use crate::{question, stores};
+use crate::{Cli, question, stores};
 
 /// No ledger has more bytes: it has at most `stats::MOST_ATTEMPTS`.
 const MOST_BYTES: u64 = 256 << 20;
@@ -37,14 +37,14 @@ const OF_ARMS: [&str; 4] = ["arms", "names", "git", "figures"];
 
 /// An attempt, before it is measured.
 pub struct Attempt {
-    ledger: Ledger,
+    locked: Locked,
     candidate: Arm,
 }
 
 /// A ledger that this process has locked.
-struct Ledger {
+struct Locked {
     path: PathBuf,
-    session: Session,
+    ledger: Ledger,
     /// Unlocked when it is dropped.
     _lock: File,
 }
@@ -106,11 +106,18 @@ impl Args {
         let options = options
             .context("--ledger keeps the options, and one of them names a file whose name is no text")?;
         let kept = options.iter().filter(|(name, _)| !OF_ARMS.contains(&name.as_str()));
+        let cli = Cli::command();
+        let named = |name: &str| {
+            let mut known = cli.find_subcommand("try")?.get_arguments();
+            known.find(|option| option.get_id() == name)?.get_long().map(str::to_owned)
+        };
         let figure = self.figures().first().and_then(ValueEnum::to_possible_value);
         Ok(Question {
             figure: figure.map(|figure| figure.get_name().to_owned()).unwrap_or_default(),
             base,
-            options: kept.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            options: kept
+                .map(|(name, value)| (named(name).unwrap_or_else(|| name.clone()), value.clone()))
+                .collect(),
         })
     }
 
@@ -130,33 +137,35 @@ impl Args {
     }
 }
 
-impl Ledger {
+impl Locked {
     /// Locks and reads a session, or begins one if there is no such file.
     ///
     /// # Errors
     /// Another process has locked it, it is damaged, it belongs to another question, or it takes no more
     /// attempts.
     fn open(path: &Path, asked: &Question) -> anyhow::Result<Self> {
+        // The lock of a symbolic link is that of its file.
+        let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let shown = stores::shown(path);
         let another = "or begin another session with --ledger and another file";
         let lock = lock(path)?;
-        let session = match read(path)? {
-            None => Session::new(asked.clone()),
-            Some(text) => Session::parse(&text).map_err(|why| {
+        let ledger = match read(path)? {
+            None => Ledger::new(asked.clone()),
+            Some(text) => Ledger::parse(&text).map_err(|why| {
                 anyhow!("{shown} is damaged: {why}; mend it, {another}. It was not changed")
             })?,
         };
-        if let Some(why) = session.refuses(asked) {
+        if let Some(why) = ledger.refuses(asked) {
             bail!(Usage(format!("{shown} keeps another session: {why}, {another}")));
         }
-        if session.is_full() {
+        if ledger.is_full() {
             bail!("{shown} takes no more attempts: begin another session with --ledger and another file");
         }
-        Ok(Self { path: path.to_owned(), session, _lock: lock })
+        Ok(Self { path: path.to_owned(), ledger, _lock: lock })
     }
 
     fn write(&self) -> anyhow::Result<()> {
-        AtomicFile::create(&self.path)?.write(self.session.text())
+        AtomicFile::create(&self.path)?.write(self.ledger.text())
     }
 }
 
@@ -215,8 +224,8 @@ impl Attempt {
     pub fn of(args: &Args, revisions: &[Revision]) -> anyhow::Result<Option<Self>> {
         let Some(path) = &args.ledger else { return Ok(None) };
         let [base, candidate] = arms(args, revisions)?;
-        let ledger = Ledger::open(path, &args.question(base)?)?;
-        Ok(Some(Self { ledger, candidate }))
+        let locked = Locked::open(path, &args.question(base)?)?;
+        Ok(Some(Self { locked, candidate }))
     }
 
     /// Measures the candidate, confirms it if it looks better, keeps what was seen, and prints the answer.
@@ -225,8 +234,8 @@ impl Attempt {
             Ok(begun) => begun,
             Err(code) => return Ok(code),
         };
-        self.ledger.session.begin(self.candidate.clone(), run.header.started_unix_s, run.id);
-        self.ledger.write()?;
+        self.locked.ledger.begin(self.candidate.clone(), run.header.started_unix_s, run.id);
+        self.locked.write()?;
         let first = Measured::of(comparison, place, run)?;
         if first.is_interrupted() {
             return Ok(self.interrupted());
@@ -253,17 +262,17 @@ impl Attempt {
             let of = found.views().next().and_then(|e| Some(e.candidate()?.after(decision, e.threshold)));
             of.unwrap_or(Choice::Inconclusive)
         };
-        self.ledger.session.end((seen.rounds, seen.ratio, seen.p), fresh, answer);
-        self.ledger.write()
+        self.locked.ledger.end((seen.rounds, seen.ratio, seen.p), fresh, answer);
+        self.locked.write()
     }
 
     /// The attempt as it is recorded.
     fn last(&self) -> anyhow::Result<&lab::ledger::Attempt> {
-        self.ledger.session.attempts().last().context("the attempt is not in its ledger")
+        self.locked.ledger.attempts().last().context("the attempt is not in its ledger")
     }
 
     fn interrupted(&self) -> ExitCode {
-        let (number, file) = (self.ledger.session.attempts().len(), stores::shown(&self.ledger.path));
+        let (number, file) = (self.locked.ledger.attempts().len(), stores::shown(&self.locked.path));
         common::say(format_args!(
             "attempt {number} of {file} is spent, because its figures may have been seen"
         ));
@@ -272,8 +281,8 @@ impl Attempt {
 
     /// Prints the answer. `first_run` is that of the first rounds, if these are the fresh ones.
     fn print(&self, comparison: &Comparison<'_>, decides: &Measured, first_run: Option<RunId>) -> End {
-        let file = stores::shown(&self.ledger.path);
-        let attempts = self.ledger.session.attempts().len();
+        let file = stores::shown(&self.locked.path);
+        let attempts = self.locked.ledger.attempts().len();
         let recorded = self.last()?;
         let entry = Entry { file: &file, attempts, attempt: recorded.recorded(), first_run };
         let path = decides.run.store.path();
