@@ -387,3 +387,28 @@ fn what_cannot_be_compared_is_said_before_anything_is_built() {
     let shown = project.tries(&["./app {port}", "--git", "v0..v1", "--dry-run"]).code(0);
     assert_eq!(shown.stdout, "v0: ./app {port}\nv1: ./app {port}\n");
 }
+
+#[test]
+fn a_ledger_keeps_the_commits_of_its_attempts_and_refuses_another_base() {
+    if !has("git") || !has("node") {
+        return;
+    }
+    let project = Project::waiting(&[20, 2, 3]);
+    let ledger = project.root.path().join("ledger.json");
+    let of = |commits: &str| {
+        let options = ["--no-duet", "--format", "verdict", "--ledger", ledger.to_str().expect("a path")];
+        project.tries(&[&["node app.js {port}", "--git", commits][..], &options, &SHORT].concat())
+    };
+    let verdict = of("v0,v1").code(0).json();
+    assert_eq!(
+        (&verdict["verdict"], &verdict["candidate"]["name"]),
+        (&"accept".into(), &"v1".into()),
+        "{verdict:#}"
+    );
+    let kept = fs::read_to_string(&ledger).expect("the ledger");
+    let kept: serde_json::Value = serde_json::from_str(&kept).expect("JSON");
+    let commits = [&kept["question"]["base"]["commit"], &kept["attempts"][0]["candidate"]["commit"]];
+    let commits = commits.map(|commit| commit.as_str().expect("a commit"));
+    assert!(commits.iter().all(|commit| commit.len() == 40) && commits[0] != commits[1], "{kept:#}");
+    of("v1,v2").code(2).says(&["keeps another session", "let --git begin with it"]);
+}

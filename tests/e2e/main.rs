@@ -27,6 +27,7 @@ mod harm;
 mod homes;
 mod http2_peers;
 mod killed;
+mod ledgers;
 mod load_errors;
 mod load_frames;
 mod load_http;

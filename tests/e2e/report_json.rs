@@ -14,13 +14,13 @@ fn file(name: &str) -> PathBuf {
 }
 
 /// The committed schema of this name.
-fn committed(name: &str) -> Validator {
+pub fn committed(name: &str) -> Validator {
     let text = fs::read_to_string(file(name)).expect(name);
     let schema: Value = serde_json::from_str(&text).expect("the schema is JSON");
     jsonschema::validator_for(&schema).expect("a JSON Schema")
 }
 
-fn assert_keeps(schema: &Validator, report: &Value) {
+pub fn assert_keeps(schema: &Validator, report: &Value) {
     let wrong: Vec<String> =
         schema.iter_errors(report).map(|e| format!("{}: {e}", e.instance_path())).take(5).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");

@@ -8,6 +8,7 @@ mod asked;
 mod beside;
 mod best;
 mod bundled;
+pub mod candidate;
 mod ceiling;
 mod claim;
 mod comparison;

@@ -21,6 +21,8 @@ pub mod findings;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod history;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
+pub mod ledger;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod mediation;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod observation;

@@ -247,6 +247,18 @@ impl Plan {
         self.budget_s = Some(budget_s);
     }
 
+    /// Adds as many rounds as are expected to fit into so many seconds, at most as many as the last of
+    /// `stats::LOOKS`, and fixes their number: it depends on no figure and on no trial's duration. The plan is
+    /// examined once.
+    pub fn fill(&mut self, budget_s: f64) {
+        let planned = self.experiments.iter().map(|planned| planned.rounds).max().unwrap_or(0);
+        let most = LOOKS.last().copied().unwrap_or(planned);
+        let rounds = (planned..=most).take_while(|rounds| self.rounds_s(*rounds) <= budget_s);
+        let rounds = rounds.last().unwrap_or(planned);
+        (self.design, self.budget_s) = (Design::ONCE, None);
+        self.grow(&(0..self.experiments.len()).map(|index| (index, rounds)).collect::<Vec<_>>());
+    }
+
     /// The expected duration of one more round of all experiments, seconds. It has a twin.
     pub fn round_s(&self) -> f64 {
         self.later_s(false) + self.later_s(true)

@@ -13,6 +13,7 @@ mod duet;
 mod estimators;
 mod few;
 mod gate;
+mod ledger;
 mod percentile;
 mod power;
 mod rivals;

@@ -50,7 +50,8 @@ pub fn print(text: impl AsRef<[u8]>) -> std::io::Result<()> {
     std::io::stdout().lock().write_all(text.as_ref())
 }
 
-/// A file that is written completely or not at all: it is written under another name, and renamed at the end.
+/// A file that is written completely or not at all: it is written under another name, and renamed when it is on
+/// the disk.
 pub struct AtomicFile {
     path: PathBuf,
     file: File,
@@ -83,7 +84,7 @@ impl AtomicFile {
     pub fn write(mut self, text: impl AsRef<[u8]>) -> anyhow::Result<()> {
         let mut written = self.file.write_all(text.as_ref());
         if let (Ok(()), Some(temporary)) = (&written, &self.temporary) {
-            written = std::fs::rename(temporary.path(), &self.path);
+            written = self.file.sync_all().and_then(|()| std::fs::rename(temporary.path(), &self.path));
         }
         written.with_context(|| format!("cannot write {}", self.path.display()))
     }

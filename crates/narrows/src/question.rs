@@ -30,7 +30,7 @@ pub enum Question {
 
 /// The options that do not change what a run asks: where its output goes, how many trials there are, and which other experiments run
 /// with one.
-const BESIDE: [&str; 17] = [
+const BESIDE: [&str; 18] = [
     "experiments",
     "all",
     "quick",
@@ -48,6 +48,7 @@ const BESIDE: [&str; 17] = [
     "fail_if",
     "inconclusive",
     "go_on_without",
+    "ledger",
 ];
 
 impl Question {
@@ -65,6 +66,11 @@ impl Question {
     /// Whether it compares commits, whose clones are not saved with the run.
     pub fn is_of_commits(&self) -> bool {
         matches!(self, Self::Try(args) if args.is_of_commits())
+    }
+
+    /// Whether it is an attempt of a ledger, which is measured at once.
+    fn has_ledger(&self) -> bool {
+        matches!(self, Self::Try(args) if args.has_ledger())
     }
 
     /// It as it is saved: the options that are given. None if one names a file whose name is no text.
@@ -131,8 +137,8 @@ impl Question {
 
     /// What a run that answers it saves of it.
     fn asked(&self, command: &str) -> Asked {
-        let (question, of_commits) = (self.saved(), self.is_of_commits());
-        Asked { command: command.to_owned(), question, of_commits }
+        let at_once = self.is_of_commits() || self.has_ledger();
+        Asked { command: command.to_owned(), question: self.saved(), at_once }
     }
 
     fn begin(&self, command: &str, files: Limit) -> End {
@@ -168,6 +174,13 @@ pub fn resume(lab: &LabArgs, word: &str, files: Limit) -> End {
     if question.is_of_commits() {
         bail!(
             "run {} cannot be continued, because the clones of its commits are not saved with it: `narrows {command}` runs it again",
+            run.id
+        );
+    }
+    if question.has_ledger() {
+        bail!(
+            "run {} cannot be continued, because it is an attempt of a ledger, which is measured at once: `narrows {command}` makes \
+             another attempt",
             run.id
         );
     }
@@ -256,6 +269,7 @@ mod tests {
             "try a --requests f --requests-format vegeta-json --requests-order in-order --data d --shell --env A=B --service s",
             "try a --first 'POST /l x' --capture t=json.t --cookies --fail-if 'rate<0.9' --inconclusive pass --format junit --save n",
             "try a --git A..B --build make --builds 3 -k w=1,2 -L v 1,2 --ready 2m --attach --unequal --rounds 7 --store s.db",
+            "try 'a {port}' 'b {port}' --ledger l.json --format verdict --figure p99 --no-duet",
             "tune nginx --knob w=1..16 --memory 500M --slo 'p99<20ms' --workload requests --set a=1 --size 1M --timeout 3s",
         ] {
             asked(command);
@@ -272,6 +286,7 @@ mod tests {
                 "try 'a {port}' b --budget 2m --format json",
                 true,
             ),
+            ("try a b --ledger l.json", "try a b", true),
             ("try a b", "try a c", false),
             ("try a b", "try a b -d 2s", false),
             ("try a --git A..B --build make", "try a --git A..B --build 'make -j'", true),

@@ -5,9 +5,10 @@ mod quoting;
 mod formats;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use lab::findings::{Findings, findings_beside};
 use lab::observation::{Observation, Outcome, Scenario};
 use lab::profiles;
@@ -17,7 +18,7 @@ use report::{Interval, Judgement};
 use serde::{Deserialize, Serialize};
 
 use crate::common::{self, End};
-use crate::stores::StoreArg;
+use crate::stores::{self, StoreArg};
 use quoting::QuoteArgs;
 
 /// The format of a report.
@@ -43,6 +44,8 @@ pub enum Format {
     Github,
     /// JUnit's XML: a test for each comparison. It fails if a scenario certainly is slower than the base.
     Junit,
+    /// One JSON object about the one candidate beside its base: accept, reject or inconclusive, and why.
+    Verdict,
     /// Bencher Metric Format: the figures of each scenario, to follow them over time.
     Bencher,
     /// Where CPU time went: stacks in lines, as flame graphs are made of.
@@ -108,7 +111,7 @@ pub fn run(args: &Args) -> End {
                     };
                     form(&run.found, common::width(), colour).into_bytes()
                 }
-                format => run.shown(format, &Judgement::of_run(&run.found))?,
+                format => run.shown(format, &Judgement::of_run(&run.found), store.path())?,
             }
         }
         None => list(&store)?.into_bytes(),
@@ -142,11 +145,13 @@ impl Saved {
         &self.observations
     }
 
-    /// The run in a format, in one screen if that is text. The judgement is for the formats that are read by CI.
+    /// The run in a format, in one screen if that is text. The judgement is for the formats that are read by CI,
+    /// and `path` is that of its store.
     ///
     /// # Errors
-    /// The format is one of profiles, and the run has none.
-    pub fn shown(&self, format: Format, judgement: &Judgement) -> anyhow::Result<Vec<u8>> {
+    /// The format is one of profiles, and the run has none; or it is about one candidate, and the run has another
+    /// question.
+    pub fn shown(&self, format: Format, judgement: &Judgement, path: &Path) -> anyhow::Result<Vec<u8>> {
         let (found, profiles) = (&self.found, || profiles::profiles(&self.observations));
         Ok(match format {
             Format::Pprof => return formats::pprof(&profiles()),
@@ -165,6 +170,7 @@ impl Saved {
             Format::Github => report::github(judgement),
             Format::Junit => report::junit(judgement),
             Format::Bencher => report::bencher(found),
+            Format::Verdict => verdict(found, self.id, path, None)?,
         }
         .into_bytes())
     }
@@ -173,6 +179,22 @@ impl Saved {
     fn shown_run(&self) -> report::Run<'_> {
         shown_run(self.id, &self.header)
     }
+}
+
+/// The verdict on the one candidate of a run in the store at this path.
+///
+/// # Errors
+/// The run does not set one candidate beside its base.
+pub fn verdict(
+    found: &Findings,
+    run: RunId,
+    path: &Path,
+    ledger: Option<report::Entry<'_>>,
+) -> anyhow::Result<String> {
+    let report = format!("narrows report {run}{}", stores::option(path));
+    report::verdict_json(found, &report::Verdict { run, report: &report, ledger }).with_context(|| {
+        format!("run {run} does not set one candidate beside its base: a verdict is about `narrows try BASE CANDIDATE`")
+    })
 }
 
 /// All experiments, each on one screen, and below them the answers of a comparison with several figures.

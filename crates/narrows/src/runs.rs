@@ -36,8 +36,8 @@ pub struct Run {
     pub id: RunId,
     /// What began it, and its plan.
     pub header: RunHeader,
-    /// Whether it compares commits, whose clones are not saved with it.
-    of_commits: bool,
+    /// See [`Asked::at_once`].
+    at_once: bool,
     /// Whether progress is shown in plain lines.
     quiet: bool,
 }
@@ -48,8 +48,9 @@ pub struct Asked {
     pub command: String,
     /// The question, as JSON. None if it cannot be saved.
     pub question: Option<serde_json::Value>,
-    /// Whether it is about commits, whose clones are not saved.
-    pub of_commits: bool,
+    /// Whether the run cannot go on later: the clones of commits are not saved, and an attempt of a ledger is
+    /// measured at once.
+    pub at_once: bool,
 }
 
 /// The error of a run that has lost a machine.
@@ -130,7 +131,7 @@ impl Run {
             plan,
             environment: executor.environment(),
         };
-        Ok(Self { id: store.begin(&header)?, store, header, of_commits: asked.of_commits, quiet })
+        Ok(Self { id: store.begin(&header)?, store, header, at_once: asked.at_once, quiet })
     }
 
     /// Opens a saved run that is to go on.
@@ -141,7 +142,7 @@ impl Run {
         let store = Store::open(&lab.store.newest()?)?;
         let id = store.resolve(word)?;
         let header = store.header(id)?;
-        Ok(Self { store, id, header, of_commits: false, quiet: lab.quiet })
+        Ok(Self { store, id, header, at_once: false, quiet: lab.quiet })
     }
 
     /// Makes ready for the rest of a saved run, as `lab` says. None if the user interrupted, or a machine stays away.
@@ -283,7 +284,7 @@ impl Run {
 
     /// What does the trials that are missing.
     fn remedy(&self) -> String {
-        match self.of_commits {
+        match self.at_once {
             false => format!(
                 "`narrows run --resume {}{}` does what is missing",
                 self.id,

@@ -6,6 +6,7 @@
 mod bisect;
 mod commits;
 mod duet;
+mod ledger;
 mod question;
 mod save;
 pub mod why;
@@ -42,6 +43,7 @@ use crate::report_verb::{Format, Saved};
 use crate::runs::{self, Asked, Parts, Place, Run, Screen};
 use crate::stores::StoreArg;
 use commits::{Clones, CommitArgs, Commits};
+use ledger::Attempt;
 
 /// `narrows try`
 #[derive(Clone, Default, Serialize, Deserialize, clap::Args)]
@@ -84,8 +86,8 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Measure each arm at the same time as the base, on the same cores, so that other work on the machine disturbs both alike. Rates
-    /// are those of shared cores, and the ratio is the one under mutual contention. This is the default with --git and --fail-if
-    /// where the servers have one core, for ratios of rate, cpu, calls, instructions and memory, without --rate, --cold, --prepare,
+    /// are those of shared cores, and the ratio is the one under mutual contention. This is the default with --git, --fail-if
+    /// and --ledger where the servers have one core, for ratios of rate, cpu, calls, instructions and memory, without --rate, --cold, --prepare,
     /// --conclude and --service
     #[arg(long, conflicts_with_all = ["unequal", "slo"])]
     duet: bool,
@@ -103,6 +105,12 @@ pub struct Args {
     /// What becomes of a condition that is neither certainly met nor excluded, instead of exit code 4
     #[arg(long, value_enum, value_name = "END", requires = "fail_if")]
     inconclusive: Option<Inconclusive>,
+    /// Try one candidate of a session, and keep the attempt in this file. At most one session in twenty accepts a
+    /// candidate that is not better, however many it tries: each attempt is tested at a level of its own, and one that
+    /// passes is measured again in fresh rounds. Their number is fixed by --rounds, or by what is expected to fit into
+    /// --budget
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["unequal", "fail_if", "bisect", "save", "dry_run"])]
+    ledger: Option<PathBuf>,
     /// Write the arms and the comparison to narrows/systems/ and narrows/experiments/, for `narrows run`
     #[arg(long, value_name = "NAME")]
     save: Option<String>,
@@ -135,7 +143,8 @@ pub fn run(args: &Args, asked: &Asked, files: Limit) -> End {
     let args = &args.with_upstream()?;
     let comparison = Comparison::read(args, asked, files)?;
     if !args.is_of_commits() {
-        return Ok(comparison.answer(None, comparison.screen())?.code);
+        args.check_candidate(args.arms.len())?;
+        return comparison.answer_or_try(Attempt::of(args, &[])?, None);
     }
     match comparison.of_commits() {
         Err(error) if matches!(error.downcast_ref(), Some(Trouble::Interrupted)) => {
@@ -173,7 +182,7 @@ pub fn resume(args: &Args, asked: &Asked, run: &Run, lab: &LabArgs, files: Limit
 impl Args {
     /// These with the options of `narrows why` in place of their own.
     pub fn for_why(self, budget: Option<Duration>, quiet: bool, store: StoreArg) -> Self {
-        Self { budget, quiet, store, ..self }
+        Self { budget, quiet, store, ledger: None, format: Format::Text, ..self }
     }
 
     /// Says that answers are streams of several events, if no figure is about how they arrive.
@@ -253,6 +262,9 @@ impl<'a> Comparison<'a> {
         let repository = commits::repository(&self.dir, &self.cancel)?;
         let revisions = repository.resolve(&self.args.commits.git)?;
         self.args.check_commits(&revisions)?;
+        if !self.args.commits.bisect {
+            self.args.check_candidate(revisions.len())?;
+        }
         if self.args.dry_run {
             let commits = Commits::named(revisions, &self.dir);
             return Ok(self.answer(Some(&commits), self.screen())?.code);
@@ -261,13 +273,22 @@ impl<'a> Comparison<'a> {
             true => Some(bisect::check(&repository, &revisions)?),
             false => None,
         };
+        let attempt = Attempt::of(self.args, &revisions)?;
         let workshop = self.args.fleet.workshop(self.files, &self.cancel)?;
         let mut clones = Clones::new(&repository, workshop);
         if let Some(ends) = ends {
             return bisect::search(self, &repository, ends, clones);
         }
         let commits = Commits::prepare(self.args, &mut clones, &revisions)?;
-        Ok(self.answer(Some(&commits), self.screen())?.code)
+        self.answer_or_try(attempt, Some(&commits))
+    }
+
+    /// Answers, or makes the attempt of a ledger.
+    fn answer_or_try(&self, attempt: Option<Attempt>, commits: Option<&Commits>) -> End {
+        match attempt {
+            Some(attempt) => attempt.measure(self, commits),
+            None => Ok(self.answer(commits, self.screen())?.code),
+        }
     }
 
     /// Makes the plan, carries it out, and prints what it shows.
@@ -277,6 +298,14 @@ impl<'a> Comparison<'a> {
 
     /// The same with so many times the rounds.
     fn answer_in(&self, times: u32, commits: Option<&Commits>, screen: Screen) -> anyhow::Result<Concluded> {
+        match self.begin(times, commits)? {
+            Ok((place, run)) => self.carried_out(place, &run, screen),
+            Err(code) => Ok(code.into()),
+        }
+    }
+
+    /// Begins the run, in which nothing is measured yet; or gives the exit code if there is none.
+    fn begin(&self, times: u32, commits: Option<&Commits>) -> anyhow::Result<Result<(Place, Run), ExitCode>> {
         let Self { args, workload, cancel, .. } = self;
         let (arms, catalog) = self.arms(commits)?;
         let scripted = args.command.script()?;
@@ -284,8 +313,11 @@ impl<'a> Comparison<'a> {
         let usual = Tempo { rate: None, timing: args.timing() };
         let first = args.plan(&catalog, &arms, ask.clone(), usual)?;
         if args.dry_run {
-            return Ok(dry_run(&catalog, &first, args.fleet.address)?.into());
+            return Ok(Err(dry_run(&catalog, &first, args.fleet.address)?));
         }
+        args.check_candidate(
+            first.experiments.iter().map(|planned| planned.scenarios.len()).max().unwrap_or(0),
+        )?;
         args.save
             .as_deref()
             .map_or(Ok(()), |name| save::check(name, &arms, ask.as_ref(), &args.command.tls))?;
@@ -303,7 +335,7 @@ impl<'a> Comparison<'a> {
             pace::look(args.timing()),
             args.needs_paces(*workload),
         )?;
-        let Some(learnt) = learnt else { return Ok(runs::not_begun(&*executor)?.into()) };
+        let Some(learnt) = learnt else { return Ok(Err(runs::not_begun(&*executor)?)) };
         args.tell_of_streams(learnt.events);
         let plan = rounds::several_times(args.grown(&catalog, &arms, learnt)?, times);
         let store = Store::open(&args.store.of_commands())?;
@@ -312,7 +344,7 @@ impl<'a> Comparison<'a> {
             common::say(format_args!("saved: `NARROWS_HOME=narrows narrows run {experiments}` repeats it"));
         }
         let run = Run::begin(store, plan, self.asked, &*executor, args.quiet)?;
-        self.carried_out(Place { executor, services }, &run, screen)
+        Ok(Ok((Place { executor, services }, run)))
     }
 
     /// Carries out what is missing of a run, and prints what it shows.
@@ -324,7 +356,7 @@ impl<'a> Comparison<'a> {
         }
         if screen == Screen::Nothing {
             let saved = Saved::read(&run.store, run.id)?;
-            common::print(saved.shown(self.args.format, &judgement)?)?;
+            common::print(saved.shown(self.args.format, &judgement, run.store.path())?)?;
         }
         if code != ExitCode::SUCCESS {
             return Ok(code.into());
@@ -334,9 +366,7 @@ impl<'a> Comparison<'a> {
 
     /// The exit code for what was found.
     fn conclude(&self, found: Findings, judgement: &Judgement) -> Concluded {
-        let wrong = |row: &&Estimate| row.trials > 0 && row.successes == 0;
-        if let Some(row) = found.views().flat_map(|e| e.estimates).find(wrong) {
-            common::say(format_args!("{} gave no right answer in any trial", row.scenario.system));
+        if is_unanswered(&found) {
             return ExitCode::FAILURE.into();
         }
         let code = match found.gates.is_empty() {
@@ -350,6 +380,16 @@ impl<'a> Comparison<'a> {
     fn screen(&self) -> Screen {
         if self.args.format == Format::Text { Screen::Tables } else { Screen::Nothing }
     }
+}
+
+/// Whether an arm gave no right answer, which is said.
+fn is_unanswered(found: &Findings) -> bool {
+    let wrong = |row: &&Estimate| row.trials > 0 && row.successes == 0;
+    let row = found.views().flat_map(|e| e.estimates).find(wrong);
+    if let Some(row) = row {
+        common::say(format_args!("{} gave no right answer in any trial", row.scenario.system));
+    }
+    row.is_some()
 }
 
 /// Prints the command of every point.

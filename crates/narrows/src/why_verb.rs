@@ -42,6 +42,6 @@ pub fn run(args: &Args, files: Limit) -> End {
     let saved = Saved::read(&store, id)?;
     drop(store);
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    let asked = Asked { command: common::command_line(words), question: None, of_commits: false };
+    let asked = Asked { command: common::command_line(words), question: None, at_once: false };
     try_verb::why::test(&saved, tried.for_why(args.budget, args.quiet, args.store.clone()), &asked, files)
 }

@@ -99,17 +99,20 @@ pub fn comparison_json(found: &RunComparison) -> String {
     pretty(&Compared { schema: COMPARISON_SCHEMA, comparison: found })
 }
 
-fn pretty(document: &impl Serialize) -> String {
+pub(crate) fn pretty(document: &impl Serialize) -> String {
     // Only a map with keys that are not strings could fail, and there is none.
     let text = serde_json::to_string_pretty(document).unwrap_or_default();
     format!("{text}\n")
 }
 
-/// The JSON Schemas (draft 2020-12) of [`json`] and [`comparison_json`], by the names of the files in docs/schema.
-pub fn schemas() -> [(&'static str, String); 2] {
+/// The JSON Schemas (draft 2020-12) of [`json`], [`comparison_json`] and [`verdict_json`](crate::verdict_json), and
+/// that of the ledger of `narrows try`, by the names of the files in docs/schema.
+pub fn schemas() -> [(&'static str, String); 4] {
     let text = |schema: schemars::Schema| format!("{:#}\n", schema.to_value());
     [
         ("report.schema.json", text(schemars::schema_for!(Document))),
         ("comparison.schema.json", text(schemars::schema_for!(Compared))),
+        ("verdict.schema.json", text(crate::verdict::schema())),
+        ("ledger.schema.json", text(schemars::schema_for!(lab::ledger::Ledger))),
     ]
 }

@@ -1,5 +1,5 @@
-//! Reports: findings as text, Markdown, HTML, JSON and CSV, verdicts for continuous integration (GitHub, JUnit, Bencher),
-//! latencies as HdrHistogram logs, and claims that are quoted in Markdown files and badges.
+//! Reports: findings as text, Markdown, HTML, JSON and CSV, verdicts for continuous integration (GitHub, JUnit, Bencher)
+//! and for programs that try candidates, latencies as HdrHistogram logs, and claims that are quoted in Markdown files and badges.
 //!
 //! [`number`] formats numbers, and `words` has the sentences. This crate computes nothing: it shows what
 //! `lab::findings` has found. Only `flame` adds up the stacks of profiles. Every format shows all findings,
@@ -28,6 +28,7 @@ pub mod published;
 mod quote;
 mod svg;
 mod text;
+mod verdict;
 mod words;
 
 pub use crate::badge::badge;
@@ -45,6 +46,7 @@ pub use crate::junit::junit;
 pub use crate::markdown::markdown;
 pub use crate::quote::{Damaged, Quote, block, is_name, markers, quotes, replaced};
 pub use crate::text::{functions_text, text};
+pub use crate::verdict::{Entry, VERDICT_SCHEMA, Verdict, ledger_words, verdict_json};
 pub use crate::words::{
     Advice, Asked, Case, ComparedFunctions, Grade, Judgement, SUITE, advice, advice_on_trial, alone, answer,
     condition, few_runs, gated, headlines, standing, unjudged, way,

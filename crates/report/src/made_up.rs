@@ -3,7 +3,7 @@
 
 use lab::experiment::grid::Axis as Knob;
 use lab::experiment::{Figure as Quantity, Figures, Form, Subject};
-use lab::findings::{ExperimentFindings, FigureView, findings};
+use lab::findings::{ExperimentFindings, FigureView, Findings, findings};
 use lab::observation::{Observation, Scenario, Timing, Trial};
 use lab::plan::{Base, Plan, Planned, Setup};
 use lab::rounds;
@@ -93,6 +93,20 @@ pub(crate) fn found(systems: &[&str], knobs: &[(&str, &[i64])], rules: &[Rule]) 
     let (plan, mut fake) = (plan(systems, knobs), fake(rules));
     let observations: Vec<Observation> = plan.trials.iter().map(|trial| observe(&mut fake, trial)).collect();
     findings(&plan, &observations).experiments.remove(0)
+}
+
+/// The findings of eight rounds of `base` and `new`, which is so many times as good.
+pub(crate) fn arms(better: f64) -> Findings {
+    let scenario = |system: &str| Scenario::new("e", system, Workload::Requests, Point::new()).expect("work");
+    let scenarios = vec![scenario("base"), scenario("new")];
+    let base = Some(Base { scenario: scenarios[0].clone(), command: String::new() });
+    let setup = Setup { base, ..setup(Workload::Requests, &[]) };
+    let planned = Planned { setup, scenarios, apply: Default::default(), search: None };
+    let mut plan = Plan::new(1, vec![planned]);
+    plan.grow(&[(0, 8)]);
+    let mut fake = fake(&[rule("new", &[], better)]);
+    let observations: Vec<Observation> = plan.trials.iter().map(|trial| observe(&mut fake, trial)).collect();
+    findings(&plan, &observations)
 }
 
 /// An experiment as its first figure sees it.

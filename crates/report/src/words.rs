@@ -44,7 +44,7 @@ pub(crate) use per_connection::per_connection;
 pub use quoted::standing;
 pub use runs::{alone, few_runs, unjudged};
 pub(crate) use runs::{between_runs, difference, left_out, machine, without_counterpart};
-pub(crate) use tables::{caption, fixed, tables};
+pub(crate) use tables::{caption, equal_work, fixed, tables};
 pub(crate) use verdicts::{compared, noise, verdict};
 pub use warnings::{Advice, advice, advice_on_trial};
 pub(crate) use warnings::{notes, outlier};

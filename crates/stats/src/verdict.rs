@@ -58,17 +58,36 @@ impl LogRatio {
     /// smaller. Over a mixture of truths, from equal to a factor of two, the prediction comes true in more than half of the
     /// cases (docs/statistics.md).
     fn more_rounds(&self, threshold: f64, p: f64) -> u32 {
-        let Location { estimate, error, df, n, bound } = self.location;
         let correction = if self.p > 0.0 { (p / self.p).max(1.0) } else { 1.0 };
-        let shrunk = estimate.abs() * (1.0 - (error / estimate).powi(2)).max(0.0);
-        let half = |rounds: usize, level: f64| {
-            let grown = rounds as f64 / n as f64;
-            (student::critical(level, df * grown) + MARGIN) * error / grown.sqrt() + bound
+        let shrunk = self.location.shrunk().abs();
+        self.location.rounds_until(|half| {
+            half(self.level / correction) < shrunk || half(self.level) < threshold - shrunk
+        })
+    }
+}
+
+impl Location {
+    /// How many more rounds are expected until a one-sided p-value of at most `level` shows that it is above zero, or
+    /// until its interval lies below `threshold`, whichever comes first; at most [`MOST_ROUNDS`]. The estimate is
+    /// shrunk as in [`LogRatio::verdict`].
+    pub fn more_rounds(&self, threshold: f64, level: f64) -> u32 {
+        let shrunk = self.shrunk();
+        self.rounds_until(|half| half(2.0 * level) < shrunk || shrunk + half(LEVEL) < threshold)
+    }
+
+    /// The estimate, drawn towards zero by as much as chance explains.
+    fn shrunk(&self) -> f64 {
+        self.estimate * (1.0 - (self.error / self.estimate).powi(2)).max(0.0)
+    }
+
+    /// How many more rounds it takes until `decides` is true. It gets half the expected width of an interval at a level.
+    fn rounds_until(&self, decides: impl Fn(&dyn Fn(f64) -> f64) -> bool) -> u32 {
+        let Self { error, df, n, bound, .. } = *self;
+        let decided = |rounds: &usize| {
+            let grown = *rounds as f64 / n as f64;
+            decides(&|level| (student::critical(level, df * grown) + MARGIN) * error / grown.sqrt() + bound)
         };
-        let decides = |rounds: &usize| {
-            half(*rounds, self.level / correction) < shrunk || half(*rounds, self.level) < threshold - shrunk
-        };
-        let needed = (n + 1..n + MOST_ROUNDS).find(decides).unwrap_or(n + MOST_ROUNDS);
+        let needed = (n + 1..n + MOST_ROUNDS).find(decided).unwrap_or(n + MOST_ROUNDS);
         (needed - n) as u32
     }
 }
@@ -116,6 +135,17 @@ mod tests {
     fn judge(numbers: &[f64]) -> Verdict {
         let ratio = ratio(numbers);
         ratio.verdict(THRESHOLD, ratio.p)
+    }
+
+    #[test]
+    fn a_smaller_level_takes_more_rounds_and_a_clear_loser_few() {
+        let better = Location::of(&[0.06, -0.02, 0.07, 0.04, -0.01, 0.05]).unwrap();
+        let rounds = |location: &Location, level| location.more_rounds(THRESHOLD, level);
+        assert!(rounds(&better, 0.001) > rounds(&better, 0.02), "{better:?}");
+        let worse = Location { estimate: -0.2, ..better };
+        assert_eq!(rounds(&worse, 0.001), 1);
+        let hopeless = Location { estimate: THRESHOLD, bound: THRESHOLD, ..better };
+        assert_eq!(rounds(&hopeless, 0.02), MOST_ROUNDS as u32);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Whether the arms of `narrows try` are measured at the same time as the base: where that is asked for, and where it decides more.
+//! Whether the arms of `narrows try` are measured at the same time as the base: where that is asked for, and
+//! where it decides more.
 
 use lab::condition::Condition;
 use systems::Workload;
@@ -10,16 +11,17 @@ use crate::condition::{self, FigureChoice};
 use crate::here;
 
 impl Args {
-    /// Whether each arm is measured at the same time as the base. Without an option for it, commits and gates are if the servers have
-    /// one core: there a duet needs a tenth of the trials beside other work (docs/decisions/0020), and what it means is what these
-    /// ask for, a ratio. A rate that was given is meant for one server, and a percentile is not the same beside another one. What
-    /// is prepared for one server, or runs beside it, may not bear two.
+    /// Whether each arm is measured at the same time as the base. Without an option for it, commits, gates
+    /// and attempts of a ledger are if the servers have one core: there a duet needs a tenth of the trials
+    /// beside other work (docs/decisions/0020), and what it means is what these ask for, a ratio. A rate that
+    /// was given is meant for one server, and a percentile is not the same beside another one. What is
+    /// prepared for one server, or runs beside it, may not bear two.
     pub(super) fn is_duet(&self, workload: Workload) -> Result<bool, Usage> {
         let of_shares = |choice: &FigureChoice| {
             use FigureChoice::*;
             matches!(choice, Rate | Cpu | Calls | Instructions | Memory)
         };
-        let asks = self.is_of_commits() || !self.fail_if.is_empty();
+        let asks = self.is_of_commits() || !self.fail_if.is_empty() || self.has_ledger();
         let start = &self.command.start;
         let suits = self.command.traffic().rate.is_none()
             && start.prepare.is_none()

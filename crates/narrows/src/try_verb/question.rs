@@ -31,6 +31,13 @@ const LONGEST_S: f64 = 240.0;
 const CLOSED: &str = "try";
 const OPEN: &str = "try-at-rate";
 
+/// The budget of a plan without one, seconds.
+fn usual_budget_s(plan: &Plan) -> f64 {
+    let round_s = plan.round_s();
+    let long_s = (FEWEST_ROUNDS * round_s).min(LONGEST_S);
+    BUDGET_S.max(long_s).max(stats::FEWEST_ROUNDS as f64 * round_s)
+}
+
 /// Knobs with their values.
 type Axes<'a> = Vec<(&'a str, Vec<Value>)>;
 
@@ -126,6 +133,10 @@ impl Args {
         plan.starts = learnt.starts;
         match (self.rounds, self.budget) {
             (Some(_), _) => {}
+            (None, _) if self.has_ledger() => {
+                self.check_budget(&plan)?;
+                plan.fill(self.budget.map_or_else(|| usual_budget_s(&plan), |budget| budget.as_secs_f64()));
+            }
             (None, Some(budget)) => {
                 let budget_s = budget.as_secs_f64();
                 self.check_budget(&plan)?;
@@ -133,10 +144,7 @@ impl Args {
                 plan.grow_within(budget_s, false);
             }
             (None, None) => {
-                let round_s = plan.round_s();
-                let long_s = (FEWEST_ROUNDS * round_s).min(LONGEST_S);
-                let budget_s = BUDGET_S.max(long_s).max(stats::FEWEST_ROUNDS as f64 * round_s);
-                plan.grow_within(budget_s, true);
+                plan.grow_within(usual_budget_s(&plan), true);
             }
         }
         Ok(plan)

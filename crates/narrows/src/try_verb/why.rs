@@ -109,7 +109,7 @@ pub fn test(saved: &Saved, mut args: Args, asked: &Asked, files: Limit) -> End {
     let library = scratch.path().join("inject.so");
     std::fs::write(&library, LIBRARY).with_context(|| format!("cannot write {}", library.display()))?;
     args.become_test(&case, &library);
-    let question = Asked { command: asked.command.clone(), question: None, of_commits: true };
+    let question = Asked { command: asked.command.clone(), question: None, at_once: true };
     let Concluded { code, found } =
         Comparison::read(&args, &question, files)?.answer_in(1, None, Screen::Step)?;
     let Some(found) = found else { return Ok(code) };

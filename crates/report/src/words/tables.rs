@@ -46,9 +46,20 @@ pub(crate) fn fixed(e: &FigureView<'_>) -> String {
         if words.is_empty() { String::new() } else { format!("{place}: {}. ", words.join(", ")) }
     };
     let fixed = [("Everywhere", everywhere), ("Where there is such a knob", somewhere)].map(said).concat();
+    format!("{fixed}{}{}", timing(e), what_was_asked(e))
+}
+
+/// What was sent, and what both had to answer; without an own request, what the workload checks.
+pub(crate) fn equal_work(e: &FigureView<'_>) -> String {
+    match what_was_asked(e).trim() {
+        "" => "every operation was verified as the workload demands".to_owned(),
+        asked => asked.trim_end_matches('.').to_owned(),
+    }
+}
+
+fn what_was_asked(e: &FigureView<'_>) -> String {
     let streams = e.estimates.iter().any(|estimate| estimate.events_per_read.is_some());
-    let asked = e.ask.as_deref().map_or_else(String::new, |ask| asked(ask, streams));
-    format!("{fixed}{}{asked}", timing(e))
+    e.ask.as_deref().map_or_else(String::new, |ask| asked(ask, streams))
 }
 
 /// The times of a trial of commands, where they are not the usual ones: those depend on what a first look shows.
