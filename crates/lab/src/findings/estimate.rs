@@ -280,7 +280,13 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
     let (all, unit) = (|| trials.values().copied(), &scenario.workload().about().unit);
     let figure_of = |m: &Measurement| figure_of(figure, unit, m);
     let sample = Sample::new(all().filter_map(figure_of).collect()).ok();
-    let pooled = figure.percentile().map(|p| pooled(trials, &figure_of, p));
+    // Another program says a percentile of each trial, and not its answers.
+    let metered = |p: f64| {
+        median(all().filter_map(|m| m.metered.as_ref()?.percentile(p)))
+            .map(|us| Percentile::Exactly(us.round() as u64))
+    };
+    let of_answers = figure.percentile().filter(|_| all().all(|m| m.metered.is_none()));
+    let pooled = of_answers.map(|p| pooled(trials, &figure_of, p));
     let errors = errors(all());
     let (successes, wrong) = (all().map(|m| m.successes).sum::<u64>(), errors.values().sum::<u64>());
     let kinds: [LatencyOf; 3] = [Measurement::latency, |m| &m.service_us, |m| &m.pool_wait_us];
@@ -321,8 +327,8 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
         error_share: share(wrong, if open { attempts } else { wrong + successes }),
         explained_errors: all().map(|m| explained(m, &kind_of(scenario, m))).sum(),
         no_continue: all().map(|m| m.no_continue).sum(),
-        p50_us: response.percentile(50.0),
-        p99_us: response.percentile(99.0),
+        p50_us: response.percentile(50.0).or_else(|| metered(50.0)),
+        p99_us: response.percentile(99.0).or_else(|| metered(99.0)),
         service_p50_us: service.percentile(50.0),
         service_p99_us: service.percentile(99.0),
         pool_wait_p50_us: waits.percentile(50.0),
