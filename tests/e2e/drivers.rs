@@ -37,8 +37,10 @@ fn measured(home: &Home) -> Vec<Measurement> {
 #[test]
 fn another_program_drives_and_its_figures_count() {
     let home = Home::new();
-    let driver = format!("{NARROWS} load http://{{host}}:{{port}}/ -c {{connections}} -d {{duration}}s --json");
-    let words = ["-c", "3", "-d", "1s", "--read", "rate=json.throughput_per_s", "--read", "requests=json.completed"];
+    let driver =
+        format!("{NARROWS} load http://{{host}}:{{port}}/ -c {{connections}} -d {{duration}}s --json");
+    let words =
+        ["-c", "3", "-d", "1s", "--read", "rate=json.throughput_per_s", "--read", "requests=json.completed"];
     let ended = tried(&home, &driver, &words).code(0);
     let said = squeezed(&ended.stdout);
     assert!(said.contains("Measured by narrows; answers not verified"), "{ended:#?}");
@@ -48,11 +50,26 @@ fn another_program_drives_and_its_figures_count() {
     for m in &all {
         let metered = m.metered.as_ref().expect("what the driver says");
         assert!(metered.by == "narrows" && metered.per_s > 0.0, "{m:#?}");
-        assert!(m.successes > 0 && m.elapsed_s >= 1.0 && m.system.cpu_s > 0.0 && m.generator.cpu_s > 0.0, "{m:#?}");
+        assert!(
+            m.successes > 0 && m.elapsed_s >= 1.0 && m.system.cpu_s > 0.0 && m.generator.cpu_s > 0.0,
+            "{m:#?}"
+        );
     }
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
     assert_eq!(report["experiments"][0]["ask"]["meter"]["name"], "narrows");
     assert_eq!(report["experiments"][0]["ask"]["meter"]["command"][1], "load");
+}
+
+#[test]
+fn drivers_of_a_duet_drive_at_the_same_time() {
+    let home = Home::new();
+    let driver = format!("{NARROWS} load http://{{host}}:{{port}}/ -c 2 -d {{duration}}s --json");
+    let other = format!("{NARROWS} serve -p {{port}} --host 127.0.0.1");
+    let words = ["try", &server(), &other, "--driver", &driver, "--read", "rate=json.throughput_per_s"];
+    let ended = home.run(words.into_iter().chain(["--duet", "--warmup", "1s"]).chain(SHORT)).code(0);
+    let all = home.observations();
+    assert!(all.iter().any(|seen| seen.duet.is_some()), "{ended:#?}");
+    assert!(all.iter().all(|seen| matches!(seen.outcome, Outcome::Measured(_))), "{ended:#?}");
 }
 
 #[test]
@@ -68,8 +85,11 @@ fn each_trial_starts_the_server_again_and_runs_the_driver_once() {
     let runs = ports.lines().count();
     assert!((1 + trials.len()..=1 + trials.len() + 2 * counted).contains(&runs), "{runs} {ended:#?}");
     let all = measured(&home);
-    assert!(all.iter().all(|m| m.metered.as_ref().is_some_and(|found| found.p99_us == Some(7000.0))), "{all:#?}");
-    assert!(squeezed(&ended.stdout).contains("7 ms"), "{ended:#?}");
+    assert!(
+        all.iter().all(|m| m.metered.as_ref().is_some_and(|found| found.p99_us == Some(7000.0))),
+        "{all:#?}"
+    );
+    assert!(squeezed(&ended.stdout).contains("7.00 ms"), "{ended:#?}");
 }
 
 #[test]
@@ -117,7 +137,10 @@ fn of_a_driver_that_prints_100_megabytes_only_the_end_is_kept() {
     let words = ["try", &server, "--driver", &driver, "--read", "rate=/([0-9]+) a second/", "--rounds", "1"];
     let (ended, peak) = home.spawn(&words).end_with_peak();
     let ended = ended.code(0);
-    assert!(measured(&home).iter().all(|m| m.metered.as_ref().is_some_and(|found| found.per_s == 55.0)), "{ended:#?}");
+    assert!(
+        measured(&home).iter().all(|m| m.metered.as_ref().is_some_and(|found| found.per_s == 55.0)),
+        "{ended:#?}"
+    );
     assert!(peak < 100_000_000, "it held {peak} bytes");
 }
 
@@ -125,7 +148,14 @@ fn of_a_driver_that_prints_100_megabytes_only_the_end_is_kept() {
 fn requests_that_a_driver_calls_failed_make_its_trial_bad() {
     let home = Home::new();
     let driver = shell("echo rate=100 ok=900 bad=100");
-    let reads = ["--read", "rate=/rate=([0-9]+)/", "--read", "requests=/ok=([0-9]+)/", "--read", "failed=/bad=([0-9]+)/"];
+    let reads = [
+        "--read",
+        "rate=/rate=([0-9]+)/",
+        "--read",
+        "requests=/ok=([0-9]+)/",
+        "--read",
+        "failed=/bad=([0-9]+)/",
+    ];
     let ended = tried(&home, &driver, &reads).code(0);
     assert!(squeezed(&ended.stdout).contains("10 %"), "{ended:#?}");
     let m = measured(&home).pop().expect("a trial");
@@ -142,14 +172,22 @@ fn what_a_driver_cannot_do_is_refused_before_anything_starts() {
         ("sh {prot}", &read, "{prot} is no placeholder of a driver"),
         ("sh", &["--read", "rate=/(/"], "--read"),
         ("sh -c true", &["--read", "rate=/(.*)/", "--figure", "p99"], "say where it is with --read p99="),
-        ("sh -c true", &["--read", "rate=/(.*)/", "--figure", "rate,first-event"], "only Narrows' own generator"),
+        (
+            "sh -c true",
+            &["--read", "rate=/(.*)/", "--figure", "rate,first-event"],
+            "only Narrows' own generator",
+        ),
         ("sh -c true", &["--read", "rate=/(.*)/", "--figure", "start"], "only Narrows' own generator"),
         ("sh -c true", &["--read", "rate=/(.*)/", "-c", "5"], "-c does not reach the command of --driver"),
         ("sh -c true", &["--read", "rate=/(.*)/", "-d", "5s"], "-d does not reach the command of --driver"),
         ("sh -c true", &["--read", "rate=/(.*)/", "--warmup", "1s"], "--warmup does not reach"),
         ("sh -c true", &["--read", "rate=/(.*)/", "-k", "connections=1,2"], "-k connections does not reach"),
         ("sh -c true", &["--read", "rate=/(.*)/", "-k", "pipeline=1,2"], "-k pipeline is a knob of Narrows'"),
-        ("sh -c true", &["--read", "rate=/(.*)/", "--duet"], "--duet needs a driver that can be told how long"),
+        (
+            "sh -c true",
+            &["--read", "rate=/(.*)/", "--duet"],
+            "--duet needs a driver that can be told how long",
+        ),
         ("sh -c true", &["--driver-timeout", "1s"], "no reader"),
     ] {
         let home = Home::new();
@@ -194,7 +232,10 @@ fn redis_is_compared_with_its_own_benchmark() {
     let driver = "redis-benchmark -p {port} -c 10 -n 5000 -t set --csv";
     let words = ["try", redis, &slower, "--driver", driver, "--figure", "rate,p50,p99,cpu"];
     let ended = home.run(words.into_iter().chain(SHORT)).code(0);
-    assert!(squeezed(&ended.stdout).contains("Measured by redis-benchmark; answers not verified"), "{ended:#?}");
+    assert!(
+        squeezed(&ended.stdout).contains("Measured by redis-benchmark; answers not verified"),
+        "{ended:#?}"
+    );
     let all = measured(&home);
     assert!(all.len() >= 4 && all.iter().all(|m| m.successes == 5000), "{ended:#?}");
     for m in &all {

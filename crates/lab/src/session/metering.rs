@@ -32,16 +32,14 @@ pub(super) struct Metering<'a> {
 
 impl Generator for Metering<'_> {
     fn drive(&self, job: &Job, cancel: &AtomicBool, watch: &load::Watch<'_>) -> Result<Driven, TrialError> {
-        if !job.warmup.is_zero() && self.meter.is_timed() {
-            self.ended(job, job.warmup, cancel)?;
-        }
+        let warms_up = !job.warmup.is_zero() && self.meter.is_timed();
+        let warmed_up = if warms_up { self.ended(job, job.warmup, cancel).map(drop) } else { Ok(()) };
+        // The other of a duet waits for this one also if it has failed.
         if let Some(meeting) = &job.rendezvous {
             meeting.meet(self.cores.len(), || cancel.load(Ordering::Relaxed));
         }
-        let window = match job.stop {
-            Stop::After(window) => window,
-            Stop::Count(_) => Duration::ZERO,
-        };
+        warmed_up?;
+        let window = window(job);
         watch(Moment::Opened);
         let began = Instant::now();
         let ended = self.ended(job, window, cancel);
@@ -57,10 +55,7 @@ impl Generator for Metering<'_> {
     }
 
     fn works(&self, job: &Job, cancel: &AtomicBool, watch: &load::Watch<'_>) -> Result<bool, TrialError> {
-        let window = match job.stop {
-            Stop::After(window) => window,
-            Stop::Count(_) => Duration::ZERO,
-        };
+        let window = window(job);
         // It is killed when it has been watched for long enough.
         let mut program = self.start(job, BEGUN + window)?;
         if program.wait(deadline_in(BEGUN), cancel) != Waited::TimedOut {
@@ -140,6 +135,14 @@ impl Metering<'_> {
             p50_us: found.p50_us,
             p99_us: found.p99_us,
         }
+    }
+}
+
+/// How long the window of a job is to last.
+fn window(job: &Job) -> Duration {
+    match job.stop {
+        Stop::After(window) => window,
+        Stop::Count(_) => Duration::ZERO,
     }
 }
 
