@@ -20,6 +20,7 @@ mod crashes;
 mod daemons;
 mod debian;
 mod doctor;
+mod drivers;
 mod duets;
 mod faults;
 mod functions;

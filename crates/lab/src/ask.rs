@@ -14,6 +14,8 @@ use systems::contact::Opening;
 use systems::work::{Interface, Streams};
 use wire::proxy::{self, Version};
 
+use crate::meter::Meter;
+
 /// What to do if right answers differ from those of the first look.
 pub const VARIES: &str = "If its answers may vary, say what a right one is: --expect status=2xx accepts any content, \
                           --expect json.ok=true a part of it";
@@ -68,6 +70,10 @@ pub struct Ask {
     /// The header with which each connection begins, as that of a proxy does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_protocol: Option<ProxyProtocol>,
+    /// Another program that drives in the place of Narrows' generator. It measured, and the answers are not verified: then what is said
+    /// here of requests and answers means nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meter: Option<Meter>,
 }
 
 /// A version of the PROXY protocol's header.
@@ -235,6 +241,7 @@ impl Ask {
             list: None,
             first: None,
             proxy_protocol: None,
+            meter: None,
         }
     }
 

@@ -22,7 +22,13 @@ pub(crate) fn figure_of(figure: Figure, unit: &WorkUnit, m: &Measurement) -> Opt
         return None;
     }
     let rate = |units: f64| (m.elapsed_s > 0.0 && m.ended() > 0).then(|| units / m.elapsed_s);
-    let percentile = || m.response_us.of_trial(figure.percentile()?).map(|us| us as f64);
+    let percentile = || {
+        let p = figure.percentile()?;
+        match &m.metered {
+            Some(metered) => metered.percentile(p),
+            None => m.response_us.of_trial(p).map(|us| us as f64),
+        }
+    };
     let counted = |of: fn(&KernelCounts, &WorkUnit) -> Option<f64>| {
         of(m.counted.as_ref()?, unit).map(|each| each * unit.size)
     };

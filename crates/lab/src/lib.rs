@@ -25,6 +25,8 @@ pub mod ledger;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod mediation;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
+pub mod meter;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod observation;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod plan;

@@ -18,6 +18,7 @@ mod bounds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stats::{Design, FEWEST_ROUNDS, LOOKS, SplitMix64, USUAL_LOOKS, shuffle};
@@ -30,6 +31,7 @@ use crate::climb;
 use crate::condition::Condition;
 use crate::experiment::grid::{self, Axis, Excluded, Request};
 use crate::experiment::{Experiment, Figure, Form};
+use crate::meter::Meter;
 use crate::observation::{LONGEST_TRIAL_S, Scenario, Timing, Trial};
 use crate::search::{Round, Search, Stage};
 pub use crate::setup::{Base, Setup};
@@ -165,7 +167,13 @@ pub fn estimate_s(trial: &Trial) -> f64 {
 
 /// The expected duration of a trial, seconds: start and stop, warm-up, measured windows, counting and sampling.
 fn with_start(trial: &Trial, start: f64) -> f64 {
-    let counting = if trial.counted { COUNTING_S } else { 0.0 };
+    // Another program that drives works for whole seconds, or does all its work again.
+    let counting_s = match trial.ask.as_ref().and_then(|ask| ask.meter.as_ref()) {
+        Some(meter) if meter.is_timed() => Meter::duration(Duration::from_secs_f64(COUNTING_S)).as_secs_f64(),
+        Some(_) => trial.timing.measure_s,
+        None => COUNTING_S,
+    };
+    let counting = if trial.counted { counting_s } else { 0.0 };
     let profiling = if trial.profiled { PROFILING_AFTER_S + PROFILING_S } else { 0.0 };
     let rest = if trial.rests { REST_S } else { 0.0 };
     let windows = match trial.objective {

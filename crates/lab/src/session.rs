@@ -16,6 +16,7 @@ mod fake;
 mod first;
 mod generator;
 mod look;
+mod metering;
 mod place;
 mod profiling;
 mod room;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use reactor::Time;
 
@@ -35,6 +36,15 @@ impl Rendezvous {
     /// the timeout.
     pub fn ready(&self) -> usize {
         self.0.ready.load(Ordering::Acquire)
+    }
+
+    /// For a generator that is another program: counts so many threads as ready, and waits for the instant, or until `over`.
+    pub fn meet(&self, threads: usize, over: impl Fn() -> bool) {
+        const GLANCE: Duration = Duration::from_millis(1);
+        self.0.ready.fetch_add(threads, Ordering::AcqRel);
+        while Time::now() < self.time() && !over() {
+            std::thread::sleep(GLANCE);
+        }
     }
 
     /// The instant; [`Time::NEVER`] while it is not known.

@@ -87,10 +87,10 @@ impl KernelCounts {
         self.system_calls.map(|count| self.kernels(count)).or_else(|| self.traced.map(traced))
     }
 
-    /// Bytes that a read returned on average, however reads were counted.
+    /// Bytes that a read returned on average, however reads were counted. None if the bytes are not known, as those of another program.
     pub fn bytes_per_read(&self) -> Option<f64> {
         let counted = self.reads.map(|reads| (self.bytes, reads));
         let (bytes, reads) = counted.or_else(|| self.traced.map(|traced| (traced.bytes, traced.reads)))?;
-        (reads > 0).then(|| bytes as f64 / reads as f64)
+        (reads > 0 && bytes > 0).then(|| bytes as f64 / reads as f64)
     }
 }

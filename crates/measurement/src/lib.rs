@@ -15,6 +15,7 @@ mod handshakes;
 mod kernel;
 mod latency;
 mod max_rate;
+mod metered;
 mod multiplexed;
 mod server;
 mod together;
@@ -31,6 +32,7 @@ pub use handshakes::Handshakes;
 pub use kernel::{Calls, KernelCounts, TracedCounts};
 pub use latency::Latency;
 pub use max_rate::MaxRate;
+pub use metered::Metered;
 pub use multiplexed::Multiplexed;
 pub use server::ServerCounts;
 pub use together::{BULKS, Generated, Path, Together};
@@ -85,6 +87,10 @@ macro_rules! measurement {
                 /// The highest rate at which the trial's objective held. None if it has no objective.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 pub max_rate: Option<MaxRate>,
+                /// What another program says that drove the system in the place of Narrows' generator. Then successes and times are those
+                /// that it reports, and the window is the time that it ran. None if Narrows' generator drove.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub metered: Option<Metered>,
                 /// How several generators worked together. None if the generator was on this machine.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 pub together: Option<Together>,
@@ -144,6 +150,10 @@ impl Measurement {
 
     /// The operations that the window had time for: those that ended in it, and the parts of those at its edges.
     pub fn done(&self) -> f64 {
+        // Another program needs a part of the window for its own start and its summary, and its rate has not.
+        if let Some(metered) = &self.metered {
+            return metered.per_s * self.elapsed_s;
+        }
         (self.successes as f64 + self.edges.unwrap_or(0.0)).max(0.0)
     }
 

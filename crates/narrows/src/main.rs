@@ -16,6 +16,7 @@ mod compare_verb;
 mod condition;
 mod doctor_verb;
 mod drive;
+mod driver_args;
 mod examined;
 mod first_args;
 mod first_use;

@@ -270,6 +270,7 @@ mod tests {
             "try a --first 'POST /l x' --capture t=json.t --cookies --fail-if 'rate<0.9' --inconclusive pass --format junit --save n",
             "try a --git A..B --build make --builds 3 -k w=1,2 -L v 1,2 --ready 2m --attach --unequal --rounds 7 --store s.db",
             "try 'a {port}' 'b {port}' --ledger l.json --format verdict --figure p99 --no-duet",
+            "try 'a {port}' --driver 'x -p {port} -t {duration}' --read rate=json.a --read 'p99=/p99 (.*)/' --driver-timeout 9s",
             "tune nginx --knob w=1..16 --memory 500M --slo 'p99<20ms' --workload requests --set a=1 --size 1M --timeout 3s",
         ] {
             asked(command);

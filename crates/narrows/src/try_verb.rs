@@ -36,6 +36,7 @@ use crate::command::pace::{self, Tempo};
 use crate::command::{self, CommandArgs, knobs, learn};
 use crate::common::{self, End, INTERRUPTED, Usage};
 use crate::condition::{self, FigureChoice, Inconclusive};
+use crate::driver_args::DriverArgs;
 use crate::fleet_args::FleetArgs;
 use crate::here;
 use crate::lab_args::LabArgs;
@@ -130,6 +131,9 @@ pub struct Args {
     #[command(flatten)]
     #[serde(flatten)]
     command: CommandArgs,
+    #[command(flatten)]
+    #[serde(flatten)]
+    driver: DriverArgs,
     #[command(flatten)]
     #[serde(flatten)]
     commits: CommitArgs,
@@ -309,7 +313,7 @@ impl<'a> Comparison<'a> {
         let Self { args, workload, cancel, .. } = self;
         let (arms, catalog) = self.arms(commits)?;
         let scripted = args.command.script()?;
-        let ask = args.command.ask(*workload, &args.arms, scripted.as_ref(), args.unequal)?;
+        let ask = args.asked(args.command.ask(*workload, &args.arms, scripted.as_ref(), args.unequal)?)?;
         let usual = Tempo { rate: None, timing: args.timing() };
         let first = args.plan(&catalog, &arms, ask.clone(), usual)?;
         if args.dry_run {

@@ -178,7 +178,8 @@ impl Absent {
     }
 }
 
-fn is_installed(program: &str) -> bool {
+/// Whether a program of this name is in a folder of `PATH`.
+pub fn is_installed(program: &str) -> bool {
     env::split_paths(&env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(program).is_file())
 }
 

@@ -8,6 +8,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 pub mod allotment;
+pub mod alongside;
 mod attach;
 pub mod build;
 pub mod calls;

@@ -153,6 +153,14 @@ pub(crate) fn scheduled(pid: u32) -> Vec<(u32, Scheduled)> {
     tasks.collect()
 }
 
+/// Nanoseconds on a core of each thread, as far as the kernel says.
+pub(crate) fn on_core(pid: u32) -> impl Iterator<Item = (u32, u64)> {
+    tasks(pid).filter_map(move |task| {
+        let schedstat = fs::read_to_string(format!("/proc/{pid}/task/{task}/schedstat")).ok()?;
+        Some((task, nanoseconds(&schedstat, 0)?))
+    })
+}
+
 /// One of three numbers: nanoseconds on a core, nanoseconds of waiting for one, and the number of turns.
 fn nanoseconds(schedstat: &str, at: usize) -> Option<u64> {
     schedstat.split_ascii_whitespace().nth(at)?.parse().ok()

@@ -2,9 +2,12 @@
 
 use std::ops::Range;
 
-/// Replaces each `{name}` in `text` with `value(name)`. The error says what is wrong.
+/// Replaces each `{name}` in `text` with `value(name)`.
+///
+/// # Errors
+/// A single brace, or a name without a value.
 #[expect(clippy::string_slice, reason = "places begin and end at braces of this text, one behind the other")]
-pub(crate) fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+pub fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let literal = |part: &str| part.replace("{{", "{").replace("}}", "}");
     let (mut out, mut end) = (String::with_capacity(text.len()), 0);
     for (place, name) in places(text).map_err(|place| single_brace(text, place))? {

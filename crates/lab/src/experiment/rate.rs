@@ -38,6 +38,10 @@ pub(super) fn objective(source: &Source, file: &ExperimentFile) -> Result<Option
 /// Checks that a figure that counts from when a request was due has a schedule, and that no rate is given where each
 /// trial searches it.
 pub(super) fn check(experiment: &Experiment, scenario: &Scenario) -> Result<(), InputError> {
+    // Another program times its requests as it makes them.
+    if experiment.ask.as_ref().is_some_and(|ask| ask.meter.is_some()) {
+        return Ok(());
+    }
     let open = scenario.work().is_open_loop();
     let (message, help) = match experiment.subject.objective {
         Some(_) if open => (

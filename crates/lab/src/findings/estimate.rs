@@ -280,7 +280,8 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
     let (all, unit) = (|| trials.values().copied(), &scenario.workload().about().unit);
     let figure_of = |m: &Measurement| figure_of(figure, unit, m);
     let sample = Sample::new(all().filter_map(figure_of).collect()).ok();
-    let pooled = figure.percentile().map(|p| pooled(trials, &figure_of, p));
+    let of_answers = figure.percentile().filter(|_| all().all(|m| m.metered.is_none()));
+    let pooled = of_answers.map(|p| pooled(trials, &figure_of, p));
     let errors = errors(all());
     let (successes, wrong) = (all().map(|m| m.successes).sum::<u64>(), errors.values().sum::<u64>());
     let kinds: [LatencyOf; 3] = [Measurement::latency, |m| &m.service_us, |m| &m.pool_wait_us];
@@ -321,8 +322,8 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
         error_share: share(wrong, if open { attempts } else { wrong + successes }),
         explained_errors: all().map(|m| explained(m, &kind_of(scenario, m))).sum(),
         no_continue: all().map(|m| m.no_continue).sum(),
-        p50_us: response.percentile(50.0),
-        p99_us: response.percentile(99.0),
+        p50_us: response.percentile(50.0).or_else(|| metered(all(), 50.0)),
+        p99_us: response.percentile(99.0).or_else(|| metered(all(), 99.0)),
         service_p50_us: service.percentile(50.0),
         service_p99_us: service.percentile(99.0),
         pool_wait_p50_us: waits.percentile(50.0),
@@ -339,6 +340,12 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
         doubts: shared_doubts(figure, scenario, trials),
         detail: Detail::of(all(), &response),
     }
+}
+
+/// The median of percentile `p` of all trials, where another program measured: it says a percentile of each, and not its answers.
+fn metered<'m>(all: impl Iterator<Item = &'m Measurement>, p: f64) -> Option<Percentile> {
+    let us = median(all.filter_map(|m| m.metered.as_ref()?.percentile(p)))?;
+    Some(Percentile::Exactly(us.round() as u64))
 }
 
 /// Percentile `p` of the answers of all trials that have a figure of their own, in microseconds, and [`Estimate::pseudo_values`]. None if

@@ -62,7 +62,8 @@ impl Estimate {
         let most = self.errors.iter().max_by_key(|(_, count)| **count);
         let class = most.map(|(class, _)| class.clone());
         let doubt = self.doubts.iter().find(|(doubt, _)| self.is_barred_by(**doubt));
-        let percentile = figure.percentile().and_then(stats::samples_needed);
+        let metered = setup.ask.as_ref().is_some_and(|ask| ask.meter.is_some());
+        let percentile = figure.percentile().filter(|_| !metered).and_then(stats::samples_needed);
         Some(match (doubt, percentile) {
             _ if self.trials == 0 && self.failed == 0 => Missing::NotRun,
             _ if self.trials == 0 => Missing::Failed,

@@ -24,6 +24,7 @@ use crate::observation::{Failure, Outcome, Scenario, Stage, Timing, Trial};
 use crate::plan::Plan;
 use crate::session::certificates::{self, Certificates};
 use crate::session::generator::{Generator, Here};
+use crate::session::metering::Metering;
 use crate::session::place::{self, Place};
 use crate::session::profiling::Profiling;
 use crate::session::room::{self, Room};
@@ -224,11 +225,17 @@ impl Bench {
     /// The place of a trial, for which everything is prepared.
     fn place<'a>(&'a self, trial: &'a Trial, prepared: &'a Prepared) -> Result<Place<'a>, TrialError> {
         let manifest = self.manifest(&trial.scenario.system)?;
+        let cores = &self.placement.generator;
         Ok(Place {
             trial,
             manifest,
             placement: &self.placement,
             generator: &*self.generator,
+            metering: trial
+                .ask
+                .as_ref()
+                .and_then(|ask| ask.meter.as_ref())
+                .map(|meter| Metering { meter, cores }),
             cancel: &self.cancel,
             launch: Launch {
                 manifest,

@@ -71,8 +71,11 @@ impl Driver<'_> {
         let job = Job { rendezvous: self.meeting.clone(), ..self.job(orders)? };
         let driven = self.generator.drive(&job, self.cancel, watch)?;
         let mut measured = Measurement::from_tally(&driven.tally);
-        measured.concurrency = (job.connections * job.pipeline) as u64;
-        measured.connections = job.connections as u64;
+        if driven.metered.is_none() {
+            measured.concurrency = (job.connections * job.pipeline) as u64;
+            measured.connections = job.connections as u64;
+        }
+        measured.metered = driven.metered.clone();
         Ok((measured, driven))
     }
 
@@ -86,17 +89,17 @@ impl Driver<'_> {
     }
 
     /// Drives the same traffic again for a short time, while the server's CPU time is sampled from the beginning of the window. Returns
-    /// what was verified in the window.
+    /// whether it worked.
     pub(super) fn drive_for_profile(
         &self,
         orders: &Orders,
         watch: &load::Watch<'_>,
-    ) -> Result<Tally, TrialError> {
+    ) -> Result<bool, TrialError> {
         let mut job = self.short(orders, PROFILING_AFTER_S, PROFILING_S)?;
         // The CPU time of a request depends on how many are under way, but to make many connections takes long.
         job.connections = job.connections.min(PROFILED_CONNECTIONS);
         job.ending = Ending::Cut;
-        Ok(self.generator.drive(&job, self.cancel, watch)?.tally)
+        self.generator.works(&job, self.cancel, watch)
     }
 
     /// A job of the same traffic for a shorter time, with shorter uploads.
@@ -113,6 +116,9 @@ impl Driver<'_> {
     /// Makes the first request to a new process, and says how long the answer took, in seconds. `None` if it was wrong, which the
     /// check of equal work says, or if the work is neither requests nor streams, of which it is a short one.
     pub(super) fn first_request(&self, orders: &Orders) -> Result<Option<f64>, TrialError> {
+        if self.generator.meter().is_some() {
+            return Ok(None);
+        }
         let check = match &orders.work {
             Work::Requests(_) => None,
             Work::Streams(_) => Some(0),
@@ -135,8 +141,11 @@ impl Driver<'_> {
     }
 
     /// Makes three exchanges of the trial's kind, with uploads of `size` bytes. Returns what was wrong with the first
-    /// that failed.
+    /// that failed. Another program than Narrows cannot be asked for them.
     pub(super) fn equal_work(&self, orders: &Orders, size: u64) -> Result<Option<String>, TrialError> {
+        if self.generator.meter().is_some() {
+            return Ok(None);
+        }
         let (traffic, _) = traffic(orders, Some(size))?;
         let server = &orders.access.server;
         // Another machine cannot reach a relay of this one.

@@ -6,11 +6,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use load::{Job, Tally};
-use measurement::{Measurement, Together};
+use measurement::{Measurement, Metered, Together};
 use serde::{Deserialize, Serialize};
 use serve::{CloseStyle, CounterSnapshot, Server, Speaks};
 use systems::work::Clients;
 
+use crate::meter::Meter;
 use crate::observation::Stage;
 use crate::session::trial_error::TrialError;
 
@@ -28,9 +29,22 @@ pub trait Generator: Send + Sync {
     /// The server cannot be started.
     fn serve(&self, work: &Clients) -> Result<Box<dyn Serving + '_>, TrialError>;
 
+    /// Drives only so that the server works, and lets it be watched in the window. Returns whether it worked.
+    ///
+    /// # Errors
+    /// See [`Self::drive`].
+    fn works(&self, job: &Job, cancel: &AtomicBool, watch: &load::Watch<'_>) -> Result<bool, TrialError> {
+        Ok(self.drive(job, cancel, watch)?.tally.successes > 0)
+    }
+
     /// Whether it runs on the machine of the system.
     fn is_here(&self) -> bool {
         false
+    }
+
+    /// The program that drives, if it is not Narrows: it does not verify answers as Narrows does.
+    fn meter(&self) -> Option<&Meter> {
+        None
     }
 }
 
@@ -41,6 +55,9 @@ pub struct Driven {
     pub tally: Tally,
     /// What is known of generators on other machines. `None` for the one of this machine.
     pub elsewhere: Option<Elsewhere>,
+    /// What another program says that drove. `None` if Narrows did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metered: Option<Metered>,
 }
 
 /// What generators on other machines know besides their counts.
@@ -98,7 +115,7 @@ impl Generator for Here {
         let tally = load::drive(&job, cancel, watch)?;
         match cancel.load(Ordering::Relaxed) {
             true => Err(TrialError::Interrupted),
-            false => Ok(Driven { tally, elsewhere: None }),
+            false => Ok(Driven { tally, elsewhere: None, metered: None }),
         }
     }
 

@@ -15,6 +15,7 @@ use load::target::Http;
 use serde::{Deserialize, Serialize};
 use systems::Work;
 use systems::contact::{self, Access, Contact};
+use systems::process::Running;
 use systems::trace;
 use wire::foreign;
 use wire::http::{HttpEvent, Method, RequestLine, ResponseDecoder};
@@ -41,6 +42,9 @@ const ENOUGH: Duration = Duration::from_millis(300);
 
 /// How many different requests of a list are looked at.
 pub const LOOKED_AT: usize = 16;
+
+/// How long another program drives in a look, if it can be told. Seconds.
+const METERED_S: f64 = 1.0;
 
 /// How long the end of a program may take to be seen after its connections broke off.
 const DEATH: Duration = Duration::from_millis(200);
@@ -211,6 +215,9 @@ fn look(place: &Place<'_>, speed: Speed) -> Result<Look, TrialError> {
     let running = place.start()?;
     let orders = place.orders(listening(&running)?);
     let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
+    if place.metering.is_some() {
+        return metered(place, running, orders, speed);
+    }
     let ask = &orders.ask;
     let failed = |why: String| TrialError::failed(Stage::EqualWork, why).with_output(running.tail());
     let (mut answers, mut looked) = (Vec::new(), Vec::new());
@@ -260,6 +267,26 @@ fn look(place: &Place<'_>, speed: Speed) -> Result<Look, TrialError> {
     running.check_alive()?;
     running.stop();
     if place.cancelled() { Err(TrialError::Interrupted) } else { Ok(Look { answers, listed: looked, pace }) }
+}
+
+/// Lets another program drive once, as in a trial: whether it does, and how long it takes. What it exchanges is not seen.
+fn metered(place: &Place<'_>, running: Running, orders: Orders, speed: Speed) -> Result<Look, TrialError> {
+    let (driver, began) = (place.driver(), Instant::now());
+    let timing = Timing { warmup_s: 0.0, measure_s: METERED_S, ..orders.timing };
+    let drive = Drive { place, running: &running, driver: &driver };
+    let mut pace = None;
+    if speed != Speed::Unasked {
+        let (m, _) = drive.once(&Orders { timing, ..orders })?;
+        let (per_s, took_s) = (m.done() / m.elapsed_s, began.elapsed().as_secs_f64());
+        pace = Some(Pace { per_s, callers: 1.0, settled_s: Some(0.0), took_s });
+    }
+    running.check_alive()?;
+    running.stop();
+    if place.cancelled() {
+        Err(TrialError::Interrupted)
+    } else {
+        Ok(Look { answers: Vec::new(), listed: Vec::new(), pace })
+    }
 }
 
 /// A request of a list by itself. Its bytes are sent as they are, so nothing else of it matters.

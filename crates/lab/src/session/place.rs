@@ -21,6 +21,7 @@ use crate::ask::{Ask, Bytes, Demand, ProxyProtocol};
 use crate::observation::Trial;
 use crate::session::driver::{Driver, Orders, schedule};
 use crate::session::generator::Generator;
+use crate::session::metering::Metering;
 use crate::session::profiling::Profiling;
 use crate::session::trial_error::TrialError;
 use crate::session::window::Readings;
@@ -41,6 +42,8 @@ pub(super) struct Place<'a> {
     pub manifest: &'a Manifest,
     pub placement: &'a Placement,
     pub generator: &'a dyn Generator,
+    /// The other program that drives in the generator's place, if the trial's ask names one.
+    pub metering: Option<Metering<'a>>,
     pub cancel: &'a AtomicBool,
     pub launch: Launch<'a>,
     pub version: String,
@@ -117,9 +120,17 @@ impl Place<'_> {
         self.cancel.load(Ordering::Relaxed)
     }
 
+    /// What drives: another program, or the generator.
+    pub(super) fn generator(&self) -> &dyn Generator {
+        match &self.metering {
+            Some(metering) => metering,
+            None => self.generator,
+        }
+    }
+
     /// The driver of a server.
     pub(super) fn driver(&self) -> Driver<'_> {
-        Driver { generator: self.generator, cancel: self.cancel, meeting: None }
+        Driver { generator: self.generator(), cancel: self.cancel, meeting: None }
     }
 
     /// The driver's orders for a server that listens there.

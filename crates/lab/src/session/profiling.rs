@@ -69,7 +69,7 @@ pub(super) fn profile(
     let (profiler, waiter) = sampling.into_inner().unwrap_or_else(PoisonError::into_inner);
     let waits = waiter.map(|waiter| waiter.finish(&mut known.symbols));
     let profile = profiler.map(|profiler| profiler.finish(&mut known.symbols));
-    if !driven.is_ok_and(|tally| tally.successes > 0) || running.check_alive().is_err() {
+    if !driven.is_ok_and(|worked| worked) || running.check_alive().is_err() {
         return Seen::default();
     }
     Seen { profile: profile.filter(|profile| profile.samples > 0), waits }

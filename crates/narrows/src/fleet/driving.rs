@@ -151,7 +151,7 @@ fn driven(together: Combined, way: &Link) -> Driven {
         throttles: together.disturbed.throttles,
         ports: together.ports,
     };
-    Driven { tally: together.tally, elsewhere: Some(elsewhere) }
+    Driven { tally: together.tally, elsewhere: Some(elsewhere), metered: None }
 }
 
 /// A server on the first machine.

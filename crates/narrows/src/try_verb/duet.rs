@@ -52,6 +52,11 @@ impl Args {
         if let Some(why) = command::prevents_duets(workload, &self.fleet) {
             return Some(why.to_owned());
         }
+        if self.driver.given() && !self.driver.has("duration") {
+            return Some(
+                "needs a driver that can be told how long it drives: put {duration} into --driver".to_owned(),
+            );
+        }
         if self.arms.iter().any(|arm| arms::is_url(arm)) {
             return Some("starts both servers on the same cores: give commands instead of URLs".to_owned());
         }

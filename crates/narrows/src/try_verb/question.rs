@@ -19,6 +19,7 @@ use crate::command::pace::{self, Chosen, Tempo, WARMUP, WINDOW};
 use crate::command::{self, arms::Arms};
 use crate::common::{self, Usage};
 use crate::condition::{self, FigureChoice};
+use crate::driver_args;
 
 /// The default budget.
 const BUDGET_S: f64 = 60.0;
@@ -44,6 +45,10 @@ type Axes<'a> = Vec<(&'a str, Vec<Value>)>;
 impl Args {
     /// Whether the first look finds out how fast each point is, because the timing of the trials or their rate depends on it.
     pub(super) fn needs_paces(&self, workload: Workload) -> bool {
+        // Whether another program does its work, and for how long, is seen only when it does it.
+        if self.driver.given() {
+            return true;
+        }
         let open = self.figures().iter().any(|choice| choice.is_below_saturation());
         let rate = open && self.objective().is_none() && self.command.traffic().rate.is_none();
         let timing = self.duration.is_none() || (self.warmup.is_none() && !self.cold);
@@ -52,6 +57,9 @@ impl Args {
 
     /// The usual timing of a trial, as far as no option says another.
     pub(super) fn timing(&self) -> Timing {
+        if self.driver.given() {
+            return self.driver.timing(self.warmup, self.duration.unwrap_or(WINDOW));
+        }
         let warmup = if self.cold { Duration::ZERO } else { self.warmup.unwrap_or(WARMUP) };
         Timing {
             warmup_s: warmup.as_secs_f64(),
@@ -62,6 +70,11 @@ impl Args {
 
     /// The timing that suits points of these speeds, if so many trials make a round.
     fn timing_for(&self, paces: &[Pace], round: usize) -> Timing {
+        if self.driver.given() {
+            let longest_s = paces.iter().map(|pace| pace.took_s).fold(0.0, f64::max);
+            let timed = self.driver.has("duration") || longest_s == 0.0;
+            return if timed { self.timing() } else { Timing { measure_s: longest_s, ..self.timing() } };
+        }
         let chosen = Chosen { warmup: self.warmup.is_some() || self.cold, window: self.duration.is_some() };
         let closed = self.command.traffic().rate.is_none() && self.objective().is_none();
         let rounds = self.rounds.map_or(FEWEST_ROUNDS, f64::from);
@@ -84,6 +97,29 @@ impl Args {
             (None, []) => vec![FigureChoice::Rate],
             (_, given) => given.to_vec(),
         }
+    }
+
+    /// What is asked, with the program that drives in the place of Narrows' generator.
+    pub(super) fn asked(&self, ask: Option<Ask>) -> anyhow::Result<Option<Ask>> {
+        let figures: Vec<Figure> =
+            self.figures().iter().map(|choice| choice.figure(Workload::Requests)).collect();
+        let meter = self.driver.meter(self.command.start.shell, &figures)?;
+        Ok(ask.map(|ask| Ask { meter, ..ask }))
+    }
+
+    /// Checks that another program can do what is asked.
+    fn check_driver(&self, workload: Workload) -> anyhow::Result<()> {
+        let others = [
+            (self.slo.is_some(), "--slo"),
+            (self.unequal, "--unequal"),
+            (self.cold, "--cold"),
+            (self.save.is_some(), "--save"),
+            (self.fleet.any(), "--sut or --gen"),
+            (self.duration.is_some(), driver_args::DURATION),
+            (self.warmup.is_some(), driver_args::WARMUP),
+        ];
+        self.driver.check(&self.command, workload, &others)?;
+        self.asked(None).map(drop)
     }
 
     /// Checks the figures and what they need.
@@ -122,7 +158,8 @@ impl Args {
         // Two that share their cores reach half of what each does alone.
         let sharing = if self.is_duet(arms.workload)? { 4.0 } else { 2.0 };
         let half = learnt.paces.iter().map(|pace| pace.per_s / sharing).reduce(f64::min);
-        let rate = self.command.traffic().rate.map(|(from, _)| from).or(half);
+        let rate =
+            self.command.traffic().rate.map(|(from, _)| from).or(half).filter(|_| !self.driver.given());
         let mut plan = self.plan(catalog, arms, learnt.ask, Tempo { rate, timing: self.timing() })?;
         let round = plan.trials.iter().filter(|trial| trial.round == 0).count();
         let timing = self.timing_for(&learnt.paces, round);
@@ -175,6 +212,7 @@ impl Args {
             bail!(Usage(format!("--names has {} names for {} arms", self.names.len(), self.arms.len())));
         }
         self.check_figures(workload)?;
+        self.check_driver(workload)?;
         if let Some((rate, _)) = self.command.traffic().rate {
             self.check_answers(workload, rate, self.duration.unwrap_or(WINDOW))?;
         }
@@ -229,6 +267,7 @@ impl Args {
             let mut figures: Vec<Figure> =
                 figures.into_iter().map(|choice| choice.figure(workload)).collect();
             if rate.is_none()
+                && !self.driver.given()
                 && self.objective().is_none()
                 && figures.iter().any(|figure| figure.needs_rate())
             {
@@ -322,6 +361,8 @@ impl Args {
             threshold: self.threshold,
         };
         let held = self.command.held(workload, rate).into_iter();
+        let held = held
+            .filter(|(knob, _)| !self.driver.given() || (*knob == "connections" && self.driver.has(knob)));
         let mut axes: Axes = held.map(|(knob, value)| (knob, vec![value])).collect();
         for (knob, values) in &arms.knobs {
             axes.retain(|(known, _)| known != knob);

@@ -4,6 +4,7 @@ use lab::ask::{Ask, Demand, ProxyProtocol};
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
 use lab::findings::{Effort, FigureTable, FigureView, Note, RANKED_ERRORS, TableKind};
+use lab::meter::Meter;
 use lab::observation::Timing;
 use stats::LEVEL;
 
@@ -46,11 +47,18 @@ pub(crate) fn fixed(e: &FigureView<'_>) -> String {
         if words.is_empty() { String::new() } else { format!("{place}: {}. ", words.join(", ")) }
     };
     let fixed = [("Everywhere", everywhere), ("Where there is such a knob", somewhere)].map(said).concat();
-    format!("{fixed}{}{}", timing(e), what_was_asked(e))
+    match meter_of(e) {
+        Some(meter) => format!("{fixed}{}", measured_by(e, meter)),
+        None => format!("{fixed}{}{}", timing(e), what_was_asked(e)),
+    }
 }
 
-/// What was sent, and what both had to answer; without an own request, what the workload checks.
+/// What was sent, and what both had to answer; without an own request, what the workload checks. Another program that measured
+/// verifies nothing that we know of.
 pub(crate) fn equal_work(e: &FigureView<'_>) -> String {
+    if let Some(meter) = meter_of(e) {
+        return format!("measured by {}; answers not verified", meter.name);
+    }
     match what_was_asked(e).trim() {
         "" => "every operation was verified as the workload demands".to_owned(),
         asked => asked.trim_end_matches('.').to_owned(),
@@ -60,6 +68,22 @@ pub(crate) fn equal_work(e: &FigureView<'_>) -> String {
 fn what_was_asked(e: &FigureView<'_>) -> String {
     let streams = e.estimates.iter().any(|estimate| estimate.events_per_read.is_some());
     e.ask.as_deref().map_or_else(String::new, |ask| asked(ask, streams))
+}
+
+/// The other program that measured, if Narrows did not.
+fn meter_of<'a>(e: &'a FigureView<'_>) -> Option<&'a Meter> {
+    e.ask.as_ref()?.meter.as_ref()
+}
+
+/// Who measured, how, and what that means.
+fn measured_by(e: &FigureView<'_>, meter: &Meter) -> String {
+    let Timing { warmup_s, measure_s, .. } = e.timing;
+    let warmup =
+        if warmup_s > 0.0 { format!("Each trial warms up for {warmup_s} s. ") } else { String::new() };
+    let drive = if meter.is_timed() { format!("Each drive lasts {measure_s} s. ") } else { String::new() };
+    let command: Vec<&str> = meter.command.iter().map(String::as_str).collect();
+    let command = crate::printable(&command.join(" "));
+    format!("Measured by {}; answers not verified: `{command}`. {warmup}{drive}", meter.name)
 }
 
 /// The times of a trial of commands, where they are not the usual ones: those depend on what a first look shows.
@@ -111,7 +135,17 @@ fn asked(ask: &Ask, streams: bool) -> String {
 fn means(e: &FigureView<'_>) -> String {
     let objective = e.objective.as_ref().map_or_else(String::new, ToString::to_string);
     let of_objective = format!("of the highest rate of requests at which {objective} held");
+    let by = meter_of(e).map(|meter| meter.name.as_str());
+    let of_meter = |what: &str| by.map_or_else(String::new, |by| format!("of {what}, as {by} says"));
+    let (rate, p50, p99) = (
+        of_meter("requests a second"),
+        of_meter("each trial's median latency"),
+        of_meter("each trial's 99th percentile"),
+    );
     let what = match e.figure {
+        Figure::RequestsPerS if by.is_some() => rate.as_str(),
+        Figure::P50Us if by.is_some() => p50.as_str(),
+        Figure::P99Us if by.is_some() => p99.as_str(),
         Figure::MaxRate => of_objective.as_str(),
         Figure::MsPerUpload => "of each trial's mean time of an upload",
         Figure::BytesPerS => "of verified payload bytes a second",
