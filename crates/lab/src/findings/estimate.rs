@@ -280,8 +280,7 @@ fn estimate(figure: Figure, scenario: &Scenario, trials: &ByRound, failed: u32) 
     let (all, unit) = (|| trials.values().copied(), &scenario.workload().about().unit);
     let figure_of = |m: &Measurement| figure_of(figure, unit, m);
     let sample = Sample::new(all().filter_map(figure_of).collect()).ok();
-    let of_answers = figure.percentile().filter(|_| all().all(|m| m.metered.is_none()));
-    let pooled = of_answers.map(|p| pooled(trials, &figure_of, p));
+    let pooled = figure.percentile().and_then(|p| pooled(trials, &figure_of, p));
     let errors = errors(all());
     let (successes, wrong) = (all().map(|m| m.successes).sum::<u64>(), errors.values().sum::<u64>());
     let kinds: [LatencyOf; 3] = [Measurement::latency, |m| &m.service_us, |m| &m.pool_wait_us];
@@ -348,19 +347,23 @@ fn metered<'m>(all: impl Iterator<Item = &'m Measurement>, p: f64) -> Option<Per
     Some(Percentile::Exactly(us.round() as u64))
 }
 
-/// Percentile `p` of the answers of all trials that have a figure of their own, in microseconds, and [`Estimate::pseudo_values`]. None if
-/// there are too few answers.
+/// Percentile `p` of the answers of all trials that have a figure of their own, in microseconds, and [`Estimate::pseudo_values`]. The
+/// percentile is None if there are too few answers, and all is if another program measured, which says none of them.
 fn pooled(
     trials: &ByRound,
     figure_of: &impl Fn(&Measurement) -> Option<f64>,
     p: f64,
-) -> (Option<f64>, BTreeMap<u32, f64>) {
+) -> Option<(Option<f64>, BTreeMap<u32, f64>)> {
+    if trials.values().any(|m| m.metered.is_some()) {
+        return None;
+    }
     let with_figure = || trials.iter().filter(|(_, m)| figure_of(m).is_some());
     let together = Latency::together(with_figure().map(|(_, m)| &m.response_us));
     let samples = with_figure().map(|(round, m)| (*round, m.response_us.samples()));
     let (rounds, samples): (Vec<u32>, Vec<_>) = samples.filter(|(_, samples)| !samples.is_empty()).unzip();
     let pseudo_values = stats::pseudo_values(&samples, p).unwrap_or_default();
-    (together.percentile(p).map(|us| us.value() as f64), rounds.into_iter().zip(pseudo_values).collect())
+    let percentile = together.percentile(p).map(|us| us.value() as f64);
+    Some((percentile, rounds.into_iter().zip(pseudo_values).collect()))
 }
 
 /// Failed operations of all trials, by class.
