@@ -8,7 +8,7 @@ mod earlier;
 mod environment;
 mod select;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -147,9 +147,14 @@ pub fn compare(a: &Chosen, b: &Chosen, history: Option<&History>) -> RunComparis
     let judged = measured.iter().map(|pair| pair.judge(pair.interval().and_then(|_| p.next())));
     let matched: Vec<Matched> = judged.collect();
     let mut machine = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     for pair in measured.iter().filter(|_| !sides.is_one_run()) {
-        if let Some(ratio) = machine_ratio(&pair.a.experiment, &pair.b.experiment) {
-            machine.insert(pair.a.experiment.name.clone(), ratio);
+        let (one, other) = (&pair.a.experiment, &pair.b.experiment);
+        // All scenarios of a figure share their reference.
+        if let Some(ratio) =
+            seen.insert((&one.name, one.figure.name())).then(|| machine_ratio(one, other)).flatten()
+        {
+            machine.insert(one.name.clone(), ratio);
         }
     }
     let differences = if sides.is_one_run() { Vec::new() } else { environment::differences(a, b, &matched) };

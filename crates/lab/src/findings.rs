@@ -86,7 +86,7 @@ pub use withheld::{Warmth, Withheld};
 use crate::duet::Duets;
 use crate::experiment::Figure;
 use crate::figures::figure_of;
-use crate::observation::{Observation, Outcome, measurements};
+use crate::observation::{Observation, Outcome, Scenario, measurements};
 use crate::plan::{Plan, Planned, Setup, View};
 pub use measurement::RANKED_ERRORS;
 
@@ -291,6 +291,17 @@ impl Family {
     }
 }
 
+/// The trials of each scenario, without twins.
+type ByScenario<'a> = BTreeMap<&'a Scenario, Vec<&'a Observation>>;
+
+fn by_scenario<'a>(observations: &[&'a Observation]) -> ByScenario<'a> {
+    let mut trials = ByScenario::new();
+    for observation in observations.iter().filter(|observation| !observation.trial.twin) {
+        trials.entry(&observation.trial.scenario).or_default().push(observation);
+    }
+    trials
+}
+
 /// What the trials say of why scenarios differ, whatever the figure.
 struct Causes {
     cpu: Vec<CpuDifference>,
@@ -476,6 +487,8 @@ impl Deref for Shared {
 
 #[cfg(test)]
 mod claim_tests;
+#[cfg(test)]
+mod cost_tests;
 #[cfg(test)]
 mod doubt_tests;
 #[cfg(test)]

@@ -23,17 +23,22 @@ pub fn levels(
     pairs: impl IntoIterator<Item = (usize, usize, f64)>,
 ) -> Vec<Option<f64>> {
     let mut groups: Vec<usize> = (0..own.len()).collect();
+    let mut members: Vec<Vec<usize>> = (0..own.len()).map(|row| vec![row]).collect();
     let mut levels = vec![0.0; own.len()];
     for (a, b, difference) in pairs {
-        let (from, to) = (groups[a], groups[b]);
+        let (from, to, moved) = (groups[a], groups[b], levels[b] + difference - levels[a]);
         if from == to {
             continue;
         }
-        let moved = levels[b] + difference - levels[a];
-        for (level, group) in levels.iter_mut().zip(&mut groups).filter(|(_, group)| **group == from) {
-            *level += moved;
-            *group = to;
+        // The smaller group moves, so that no row moves often.
+        let smaller = members[from].len() <= members[to].len();
+        let (from, to, moved) = if smaller { (from, to, moved) } else { (to, from, -moved) };
+        let rows = std::mem::take(&mut members[from]);
+        for row in &rows {
+            levels[*row] += moved;
+            groups[*row] = to;
         }
+        members[to].extend(rows);
     }
     let mut off = vec![(0.0, 0.0); own.len()];
     for ((own, group), level) in own.iter().zip(&groups).zip(&levels) {

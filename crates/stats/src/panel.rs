@@ -19,7 +19,7 @@
 //!
 //! Simulations of this rule and of what was rejected are in docs/statistics.md.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::sample::median;
 use crate::{Location, Middle};
@@ -131,9 +131,9 @@ impl Panel {
     fn rounds(&self, wanted: &[usize], rounds: &[u32]) -> (Vec<usize>, Rounds) {
         let mut table = Rounds { untrimmed: self.untrimmed, rows: Vec::new(), systems: Vec::new() };
         let mut positions = vec![0; wanted.len()];
-        let step = self.rows.len().div_ceil(MOST_ROWS);
-        let taken = |index: &usize| index.is_multiple_of(step) || wanted.contains(index);
-        for index in (0..self.rows.len()).filter(taken) {
+        let step = self.rows.len().div_ceil(MOST_ROWS).max(1);
+        let spread = (0..self.rows.len()).step_by(step);
+        for index in spread.chain(wanted.iter().copied()).collect::<BTreeSet<usize>>() {
             let row = &self.rows[index];
             let numbers: Option<Vec<f64>> =
                 rounds.iter().map(|round| row.by_round.get(round).copied()).collect();

@@ -1,6 +1,6 @@
 //! What these decoders take for a message, independent parsers take for the same message: llhttp, which Node has, and h11 of Python.
-//! Either may refuse more: the decoders do not look at methods, paths, extensions of chunks and trailers, which frame nothing. Where
-//! one of the two is not installed, it is left out.
+//! Either may refuse more: the decoders do not look at methods, paths and extensions of chunks, which frame nothing. Where one of the
+//! two is not installed, it is left out.
 //!
 //! `NARROWS_STREAMS=100000 cargo test -p wire --test differential` tries more streams.
 
@@ -125,9 +125,9 @@ fn whole(seen: &[Seen]) -> Vec<String> {
 /// How another parser ended a stream, and its whole messages.
 type Read = (String, Vec<String>);
 
-/// Why other parsers may refuse what the decoders take: a method or a path that is none, a trailer or an extension that is none, a tab
-/// behind a length, a length that is said twice alike, and what follows a message that says `close`, after which nobody reads. h11
-/// does not say why.
+/// Why other parsers may refuse what the decoders take: a method or a path that is none, an extension that is none, a tab behind a
+/// length, a length that is said twice alike, and what follows a message that says `close`, after which nobody reads. h11 does not
+/// say why.
 const LENIENT: [&str; 11] = [
     "HPE_INVALID_METHOD",
     "HPE_INVALID_URL",

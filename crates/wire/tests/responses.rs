@@ -188,6 +188,7 @@ fn valid_bodies_are_accepted() {
         ("extensions", chunked("5;a=b;c=\"d;\"\r\nhello\r\n0;x\r\n\r\n"), "hello"),
         ("blanks before an extension", chunked("5 \t;a\r\nhello\r\n0  \r\n\r\n"), "hello"),
         ("trailers", chunked("5\r\nhello\r\n0\r\nA: b\r\nContent-Length: 7\r\n\r\n"), "hello"),
+        ("trailers without values", chunked("5\r\nhello\r\n0\r\nA:\r\n!b: :\r\n\r\n"), "hello"),
     ];
     for (name, stream, body) in table {
         let seen = decode(&stream);
@@ -222,6 +223,14 @@ fn invalid_chunks_are_refused() {
         ("bare LF after trailers", "0\r\n\n", BareLf),
         ("bare CR in trailers", "0\r\nA: b\rc\r\n\r\n", BareCr),
         ("bare CR after trailers", "0\r\n\r\r", BareCr),
+        ("a trailer without a colon", "0\r\nA\r\n\r\n", BadHeaderName),
+        ("a trailer without a name", "0\r\n: b\r\n\r\n", BadHeaderName),
+        ("a blank before the colon of a trailer", "0\r\nA : b\r\n\r\n", BadHeaderName),
+        ("a bare LF in the name of a trailer", "0\r\nA\n\r\n", BadHeaderName),
+        ("a control character in a trailer", "0\r\nA: \0\r\n\r\n", ControlCharacter),
+        ("a trailer that is not ASCII", "0\r\n\u{e9}: b\r\n\r\n", BadHeaderName),
+        ("a folded trailer", "0\r\nA: b\r\n c\r\n\r\n", FoldedHeader),
+        ("another message instead of trailers", "0\r\nHTTP/1.1 200 OK\r\n\r\n", BadHeaderName),
     ];
     for (name, body, error) in table {
         let seen = decode(&format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}"));

@@ -8,7 +8,7 @@ use systems::knob::parse_size;
 use systems::{Point, Value};
 
 use super::{Alone, Chosen, Entry};
-use crate::findings::Findings;
+use crate::findings::{Estimate, Findings};
 use crate::observation::Scenario;
 
 /// The scenarios of a run that the user selected. The default selects all.
@@ -161,12 +161,8 @@ pub(super) fn pairs<'a>(a: &'a Chosen, b: &'a Chosen) -> (Vec<(Entry<'a>, Entry<
         }
     }
     unmatched.extend(right.values().map(|entry| alone(false, a, entry)));
-    let order = |entry: &Entry| {
-        let experiment =
-            a.findings.views().position(|e| std::ptr::eq(e.estimates, entry.experiment.estimates));
-        let estimate = entry.experiment.estimates.iter().position(|e| std::ptr::eq(e, entry.estimate));
-        (experiment, estimate)
-    };
-    pairs.sort_by_key(|(entry, _)| order(entry));
+    let estimates = a.findings.views().flat_map(|view| view.estimates);
+    let places: BTreeMap<*const Estimate, usize> = estimates.map(std::ptr::from_ref).zip(0..).collect();
+    pairs.sort_by_key(|(entry, _)| places.get(&std::ptr::from_ref(entry.estimate)));
     (pairs, unmatched)
 }

@@ -193,8 +193,9 @@ fn field_of_each_point(
     least: impl Fn(&Scenario) -> (usize, usize),
 ) -> BTreeMap<Point, BTreeSet<usize>> {
     let mut points: BTreeMap<Point, BTreeMap<&str, usize>> = BTreeMap::new();
+    let of_point = SharedPoint::new(planned);
     for (index, scenario) in systems_scenarios(planned) {
-        let shared = shared_point(planned, scenario);
+        let shared = of_point.of(scenario);
         let chosen = points.entry(shared).or_default().entry(&scenario.system).or_insert(index);
         if least(scenario) < least(&planned.scenarios[*chosen]) {
             *chosen = index;
@@ -214,19 +215,35 @@ fn system_pairs(planned: &Planned) -> Vec<(usize, usize)> {
     pairs.into_iter().map(|(against, scenario)| (scenario, against)).collect()
 }
 
-/// What a scenario shares with those of other systems that it is compared with: its point of the workload's knobs. If each
+/// What scenarios share with those of other systems that they are compared with: their point of the workload's knobs. If each
 /// system is spoken to in one way only, in TLS or in plain text, that is a property of the system and not of the work.
-pub(super) fn shared_point(planned: &Planned, scenario: &Scenario) -> Point {
-    let mut shared = projection(planned.workload, &scenario.point);
-    let of_systems = |knob: &str| {
-        planned.workload.purpose(knob) == Purpose::Tls
-            && systems_scenarios(planned).all(|(_, one)| {
-                let mut own = systems_scenarios(planned).filter(|(_, other)| other.system == one.system);
-                own.all(|(_, other)| other.point.get(knob) == one.point.get(knob))
+pub(super) struct SharedPoint<'a> {
+    planned: &'a Planned,
+    of_systems: BTreeSet<&'a str>,
+}
+
+impl<'a> SharedPoint<'a> {
+    /// Looks which knobs are properties of the systems of an experiment.
+    pub fn new(planned: &'a Planned) -> Self {
+        let knobs = systems_scenarios(planned).flat_map(|(_, scenario)| scenario.point.keys());
+        let tls: BTreeSet<&str> =
+            knobs.map(String::as_str).filter(|knob| planned.workload.purpose(knob) == Purpose::Tls).collect();
+        let is_of_systems = |knob: &&str| {
+            let mut values: BTreeMap<&str, Option<&Value>> = BTreeMap::new();
+            systems_scenarios(planned).all(|(_, scenario)| {
+                let value = scenario.point.get(*knob);
+                *values.entry(&scenario.system).or_insert(value) == value
             })
-    };
-    shared.retain(|knob, _| !of_systems(knob));
-    shared
+        };
+        Self { planned, of_systems: tls.into_iter().filter(is_of_systems).collect() }
+    }
+
+    /// The point that this scenario shares.
+    pub fn of(&self, scenario: &Scenario) -> Point {
+        let mut shared = projection(self.planned.workload, &scenario.point);
+        shared.retain(|knob, _| !self.of_systems.contains(knob.as_str()));
+        shared
+    }
 }
 
 /// How many of the system's own knobs are not at their defaults.

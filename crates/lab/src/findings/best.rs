@@ -6,6 +6,8 @@
 //! because the difference may be a factor of two. If no value is certainly better than the baseline and one is certainly
 //! worse, the baseline is the best.
 
+use std::collections::BTreeMap;
+
 use stats::{Location, Verdict};
 use systems::Value;
 
@@ -47,7 +49,14 @@ impl<'a> Results<'a> {
     pub fn best(&self, axis: &Axis, system: Option<&str>) -> Option<Best> {
         let matches = |index: usize| system.is_none_or(|name| self.estimates[index].scenario.system == name);
         let groups = groups(self.planned, &axis.knob).into_iter().filter(|group| matches(group[0]));
-        let found = groups.filter_map(|group| self.best_in_group(axis, &group));
+        let mut with_baseline: BTreeMap<usize, Vec<&Comparison>> = BTreeMap::new();
+        for comparison in self.comparisons_of(axis) {
+            with_baseline.entry(comparison.against).or_default().push(comparison);
+        }
+        let found = groups.filter_map(|group| {
+            let baseline = baseline(self.planned, axis, &group)?;
+            self.best_in_group(axis, &group, with_baseline.get(&baseline)?)
+        });
         found.reduce(|a, b| if b.location.estimate > a.location.estimate { b } else { a })
     }
 
@@ -57,12 +66,9 @@ impl<'a> Results<'a> {
         self.comparisons.iter().filter(move |c| c.by == by)
     }
 
-    fn best_in_group(&self, axis: &Axis, group: &[usize]) -> Option<Best> {
-        let baseline = baseline(self.planned, axis, group)?;
-        let comparisons: Vec<&Comparison> = self
-            .comparisons_of(axis)
-            .filter(|c| c.against == baseline && group.contains(&c.scenario))
-            .collect();
+    /// `comparisons` are those of the group's values with its baseline.
+    fn best_in_group(&self, axis: &Axis, group: &[usize], comparisons: &[&'a Comparison]) -> Option<Best> {
+        let baseline = comparisons.first()?.against;
         let gain = |c: &Comparison| c.ratio.map_or(0.0, |ratio| ratio.estimate);
         let better = || comparisons.iter().copied().filter(|c| c.verdict == Verdict::Faster);
         let top = better().max_by(|a, b| gain(a).total_cmp(&gain(b)));
@@ -73,8 +79,10 @@ impl<'a> Results<'a> {
         let as_good = |c: &&Comparison| {
             top.is_some_and(|top| c.scenario == top.scenario || self.within(top.scenario, c.scenario, count))
         };
-        let nearest =
-            better().filter(as_good).min_by_key(|c| self.distance(axis, group, baseline, c.scenario));
+        let places = self.places(axis, group);
+        let place = |scenario: usize| places.get(&scenario).copied().unwrap_or(0);
+        let distance = |to: usize| (place(baseline).abs_diff(place(to)), place(to));
+        let nearest = better().filter(as_good).min_by_key(|c| distance(c.scenario));
         let best = nearest.map_or(baseline, |c| c.scenario);
         let may_be_as_good = |c: &&Comparison| {
             let top_is_better = |top: &Comparison| {
@@ -117,16 +125,14 @@ impl<'a> Results<'a> {
         verdict == Some(Verdict::Faster) && !self.estimates[b].is_lower_bound()
     }
 
-    /// A sort key: the number of values from one scenario's value to another's, then the position of the second.
-    /// Integers are in ascending order, other values in the grid's.
-    fn distance(&self, axis: &Axis, group: &[usize], from: usize, to: usize) -> (usize, usize) {
+    /// Where the values of scenarios are among those of their group. Integers are in ascending order, other values in the grid's.
+    fn places(&self, axis: &Axis, group: &[usize]) -> BTreeMap<usize, usize> {
         let value = |index: usize| self.planned.scenarios[index].point.get(&axis.knob);
         let mut order = group.to_vec();
         if order.iter().all(|index| matches!(value(*index), Some(Value::Integer(_)))) {
             order.sort_by_key(|index| value(*index));
         }
-        let place = |index: usize| order.iter().position(|other| *other == index).unwrap_or(0);
-        (place(from).abs_diff(place(to)), place(to))
+        order.into_iter().enumerate().map(|(place, scenario)| (scenario, place)).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use stats::{Design, FEWEST_ROUNDS, Family, LEVEL, Location, LogRatio, Verdict, h
 use systems::Point;
 
 use super::Rows;
-use super::asked::{Asked, By, CLIFF, asked, shared_point};
+use super::asked::{Asked, By, CLIFF, SharedPoint, asked};
 use super::withheld::{Withheld, withheld};
 use super::{Compared, Estimate, Missing, estimate};
 use crate::experiment::Figure;
@@ -238,12 +238,13 @@ fn judged(seen: SeenPairs, p: &mut impl Iterator<Item = f64>, estimates: &[Estim
 fn family(planned: &Planned, seen: &[(Asked, Option<LogRatio>)]) -> Family {
     let mut unrelated = 0;
     let mut points: BTreeMap<Point, (usize, BTreeSet<usize>)> = BTreeMap::new();
+    let of_point = SharedPoint::new(planned);
     for (asked, _) in seen.iter().filter(|(_, seen)| seen.is_some()) {
         if asked.by != By::System {
             unrelated += 1;
             continue;
         }
-        let shared = shared_point(planned, &planned.scenarios[asked.scenario]);
+        let shared = of_point.of(&planned.scenarios[asked.scenario]);
         let (pairs, systems) = points.entry(shared).or_default();
         *pairs += 1;
         systems.extend([asked.scenario, asked.against]);

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use stats::{LEVEL, Location};
 
 use super::functions::{Functions, functions};
-use super::{Compared, Comparison, Ratio};
+use super::{ByScenario, Compared, Comparison, Ratio, by_scenario};
 use crate::experiment::Figure;
 use crate::figures::figure_of;
-use crate::observation::{Observation, Outcome, Scenario};
+use crate::observation::{Outcome, Scenario};
 
 /// The CPU time that two scenarios take for a unit of work, in the rounds that have both. Scenarios are positions in the estimates.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -54,11 +54,16 @@ pub(super) fn differences(figures: &[Compared<'_>]) -> Vec<CpuDifference> {
         comparisons.filter_map(Comparison::better_first).map(|[one, other]| (one.min(other), one.max(other)));
     let pairs: BTreeSet<(usize, usize)> = pairs.collect();
     let Some(figure) = figures.first() else { return Vec::new() };
-    pairs.into_iter().filter_map(|(one, other)| difference(figure, one, other)).collect()
+    let trials = by_scenario(&figure.observations);
+    pairs.into_iter().filter_map(|pair| difference(figure, &trials, pair)).collect()
 }
 
-fn difference(figure: &Compared<'_>, one: usize, other: usize) -> Option<CpuDifference> {
-    let arm = |at: usize| Some(Arm::of(figure, &figure.estimates.get(at)?.scenario));
+fn difference(
+    figure: &Compared<'_>,
+    trials: &ByScenario<'_>,
+    (one, other): (usize, usize),
+) -> Option<CpuDifference> {
+    let arm = |at: usize| Some(Arm::of(figure, trials, &figure.estimates.get(at)?.scenario));
     let (first, second) = (arm(one)?, arm(other)?);
     let log = |block: &u32| Some((second.cpu_s.get(block)? / first.cpu_s.get(block)?).ln());
     let logs: Vec<f64> = first.cpu_s.keys().filter_map(log).collect();
@@ -87,11 +92,10 @@ struct Arm<'a> {
 }
 
 impl<'a> Arm<'a> {
-    fn of(figure: &Compared<'a>, scenario: &Scenario) -> Self {
+    fn of(figure: &Compared<'_>, trials: &ByScenario<'a>, scenario: &Scenario) -> Self {
         let unit = &figure.planned.workload.about().unit;
-        let is_of = |o: &&&Observation| o.trial.scenario == *scenario && !o.trial.twin;
         let mut arm = Self { cpu_s: BTreeMap::new(), profiles: Vec::new() };
-        for observation in figure.observations.iter().filter(is_of) {
+        for observation in trials.get(scenario).into_iter().flatten() {
             let Outcome::Measured(m) = &observation.outcome else { continue };
             let cpu_s = figure_of(Figure::CpuPerUnit, unit, m).filter(|cpu_s| *cpu_s > 0.0);
             arm.cpu_s.extend(cpu_s.map(|cpu_s| (observation.trial.block(), cpu_s)));

@@ -1,6 +1,6 @@
 //! Which system to take: the leader at one point of the work, the systems that may be as fast, and the rest in order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,13 +42,20 @@ pub(super) fn order(
     comparisons: &[&Comparison],
     alike: bool,
 ) -> Option<Order> {
-    let of_field = |field: Field| -> Vec<&Comparison> {
-        let within = |c: &&Comparison| [c.scenario, c.against].iter().all(|at| field.scenarios.contains(at));
-        comparisons.iter().copied().filter(|c| c.ratio.is_some()).filter(within).collect()
-    };
+    let fields: Vec<Field> = fields(planned).into_iter().filter(|field| field.alike == alike).collect();
+    // Points have no scenario in common.
+    let places =
+        fields.iter().enumerate().flat_map(|(at, field)| field.scenarios.iter().map(move |s| (*s, at)));
+    let places: BTreeMap<usize, usize> = places.collect();
+    let mut points: Vec<Vec<&Comparison>> = vec![Vec::new(); fields.len()];
+    for c in comparisons.iter().copied().filter(|c| c.ratio.is_some()) {
+        let [one, other] = [c.scenario, c.against].map(|at| places.get(&at));
+        if let Some(point) = one.filter(|_| one == other).and_then(|at| points.get_mut(*at)) {
+            point.push(c);
+        }
+    }
     let decided = |point: &[&Comparison]| point.iter().filter(|c| winner(c).is_some()).count();
-    let fields = fields(planned).into_iter().filter(|field| field.alike == alike);
-    let mut points: Vec<Vec<&Comparison>> = fields.map(of_field).filter(|point| decided(point) > 0).collect();
+    points.retain(|point| decided(point) > 0);
     // The first of those with the most, in the plan's order.
     points.sort_by_key(|point| (usize::MAX - decided(point), point.iter().map(|c| c.against).min()));
     let (first, others) = points.split_first()?;
@@ -69,16 +76,15 @@ fn order_at(planned: &View<'_>, estimates: &[Estimate], comparisons: &[&Comparis
     let mut all: Vec<usize> = all.into_iter().collect();
     all.sort_by(by_speed);
     let leader = *all.iter().find(|index| winners.contains(index) && !losers.contains(index))?;
-    let of_leader = |other: usize| {
-        let pair = |c: &&&Comparison| [c.scenario, c.against].iter().all(|at| [leader, other].contains(at));
-        comparisons.iter().find(pair).map(|c| seen_from(leader, c))
-    };
+    let of_leader = comparisons.iter().filter(|c| [c.scenario, c.against].contains(&leader));
+    let of_leader = of_leader.map(|c| seen_from(leader, c)).map(|c| (c.against, c));
+    let of_leader: BTreeMap<usize, Comparison> = of_leader.collect();
     let (ties, behind): (Vec<usize>, Vec<usize>) =
         all.into_iter().filter(|index| *index != leader).partition(|index| !losers.contains(index));
-    let beaten = |other: &usize| of_leader(*other).filter(|c| c.verdict == Verdict::Faster);
-    let shown = |other: &usize| of_leader(*other).is_some_and(|c| c.verdict == Verdict::NoDifference);
+    let beaten = |other: &usize| of_leader.get(other).filter(|c| c.verdict == Verdict::Faster);
+    let shown = |other: &usize| of_leader.get(other).is_some_and(|c| c.verdict == Verdict::NoDifference);
     let (equal, ties): (Vec<usize>, Vec<usize>) = ties.into_iter().partition(shown);
-    let lead = behind.iter().find_map(beaten)?;
+    let lead = behind.iter().find_map(beaten)?.clone();
     let rest = behind.iter().filter(|index| **index != lead.against);
     let ratio = |index: &usize| beaten(index).and_then(|c| c.ratio);
     let rest = rest.map(|index| Behind { scenario: *index, ratio: ratio(index) }).collect();

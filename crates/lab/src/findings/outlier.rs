@@ -1,5 +1,7 @@
 //! Finds trials that lie far from the others of their scenario, and the doubts that may explain them. Such trials are kept.
 
+use std::collections::BTreeMap;
+
 use measurement::doubt::Evidence;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,14 +31,19 @@ pub(super) fn outliers(
     estimates: &[Estimate],
     observations: &[&Observation],
 ) -> Vec<Outlier> {
-    estimates.iter().flat_map(|e| scenario_outliers(planned, &e.scenario, e, observations)).collect()
+    let own = observations.iter().rev().filter(|o| !o.trial.twin);
+    let trials: Trials<'_> = own.map(|o| ((&o.trial.scenario, o.trial.block()), *o)).collect();
+    estimates.iter().flat_map(|e| scenario_outliers(planned, &e.scenario, e, &trials)).collect()
 }
+
+/// The trials by scenario and block. Of several, the first.
+type Trials<'a> = BTreeMap<(&'a Scenario, u32), &'a Observation>;
 
 fn scenario_outliers(
     planned: &View<'_>,
     scenario: &Scenario,
     e: &Estimate,
-    observations: &[&Observation],
+    trials: &Trials<'_>,
 ) -> Vec<Outlier> {
     let figures: Vec<(u32, f64)> = e
         .by_round
@@ -50,7 +57,7 @@ fn scenario_outliers(
     let marked = figures.iter().zip(far).filter(|(_, far)| *far);
     marked
         .map(|((block, log), _)| {
-            let trial = trial_of(scenario, *block, observations);
+            let trial = trials.get(&(scenario, *block)).copied();
             Outlier {
                 scenario: planned.label(scenario),
                 round: trial.map_or(*block, |o| o.trial.round) + 1,
@@ -59,16 +66,6 @@ fn scenario_outliers(
             }
         })
         .collect()
-}
-
-/// The trial of a scenario in a block.
-fn trial_of<'a>(
-    scenario: &Scenario,
-    block: u32,
-    observations: &[&'a Observation],
-) -> Option<&'a Observation> {
-    let is = |o: &&&Observation| o.trial.scenario == *scenario && o.trial.block() == block && !o.trial.twin;
-    observations.iter().find(is).copied()
 }
 
 /// The doubts about this trial that do not apply to the scenario.

@@ -1,13 +1,16 @@
 //! Withholds verdicts of an open loop whose rate was too near what a system can do at all. Half of what a first look reached may
 //! be that much, and then the figures are those of a queue.
 
+use std::collections::BTreeMap;
+
 use measurement::RANKED_ERRORS;
 use stats::Verdict;
+use systems::{Value, Workload};
 
 use super::{Compared, Comparison, Withheld};
 use crate::experiment::Figure;
-use crate::figures::{figure_of, measured};
-use crate::observation::{Observation, Scenario};
+use crate::figures::figure_of;
+use crate::observation::{Observation, Outcome, Scenario};
 
 /// The largest share of a system's slowest trial at saturation at which others may arrive.
 const MOST: f64 = 0.8;
@@ -21,28 +24,27 @@ const LATE_BUT_IDLE: f64 = 0.1;
 
 /// Makes each comparison undecided that is of such a rate, and marks the rows. `observations` are those of all experiments of the run.
 pub(super) fn withhold(compared: &mut [Vec<Compared<'_>>], observations: &[Observation]) {
-    let reached: Vec<(Scenario, f64)> = compared
-        .iter()
-        .flatten()
-        .flat_map(|c| measured(c.planned.planned, observations))
-        .filter(|(trial, _)| !trial.scenario.work().is_open_loop() && trial.objective.is_none())
-        .filter_map(|(trial, m)| {
-            let unit = &trial.scenario.workload().about().unit;
-            Some((trial.scenario.clone(), figure_of(Figure::RequestsPerS, unit, m?)?))
-        })
-        .collect();
+    let mut slowest: BTreeMap<Served<'_>, f64> = BTreeMap::new();
+    for Observation { trial, outcome, .. } in observations {
+        let is_full = !trial.scenario.work().is_open_loop() && trial.objective.is_none() && !trial.twin;
+        let Outcome::Measured(m) = outcome else { continue };
+        let unit = &trial.scenario.workload().about().unit;
+        if let Some(per_s) = figure_of(Figure::RequestsPerS, unit, m).filter(|_| is_full) {
+            let known = slowest.entry(served(&trial.scenario)).or_insert(f64::INFINITY);
+            *known = known.min(per_s);
+        }
+    }
     for Compared { planned, estimates, comparisons, overdriven, .. } in compared.iter_mut().flatten() {
         let over: Vec<bool> = estimates
             .iter()
             .map(|e| {
-                let rate = e.scenario.work().rate().map(|rate| rate.per_s as f64);
+                let Some(rate) = e.scenario.work().rate() else { return false };
                 let idle =
                     planned.figure == Figure::CpuPerUnit && e.cpu_share.is_some_and(|share| share < IDLE);
                 let most_late = if idle { LATE_BUT_IDLE } else { RANKED_ERRORS };
                 let late = e.late_share.unwrap_or(0.0) + e.dropped_share.unwrap_or(0.0) > most_late;
-                let own = reached.iter().filter(|(other, _)| is_same(other, &e.scenario));
-                let least = own.map(|(_, per_s)| *per_s).fold(f64::INFINITY, f64::min);
-                rate.is_some_and(|rate| late || rate > MOST * least)
+                let least = slowest.get(&served(&e.scenario)).copied().unwrap_or(f64::INFINITY);
+                late || rate.per_s as f64 > MOST * least
             })
             .collect();
         let is_over = |at: usize| over.get(at).copied().unwrap_or(false);
@@ -55,11 +57,12 @@ pub(super) fn withhold(compared: &mut [Vec<Compared<'_>>], observations: &[Obser
     }
 }
 
-/// Whether two scenarios differ only in their experiment and in how requests arrive.
-fn is_same(one: &Scenario, other: &Scenario) -> bool {
-    let rest = |scenario: &Scenario| {
-        let knobs = scenario.point.iter().filter(|(knob, _)| !["rate", "gaps"].contains(&knob.as_str()));
-        knobs.map(|(knob, value)| (knob.clone(), value.clone())).collect::<Vec<_>>()
-    };
-    one.system == other.system && one.workload() == other.workload() && rest(one) == rest(other)
+/// A system and its work, without how requests arrive.
+type Served<'a> = (&'a str, Workload, Vec<(&'a str, &'a Value)>);
+
+/// What is equal of scenarios that differ only in their experiment and in how requests arrive.
+fn served(scenario: &Scenario) -> Served<'_> {
+    let knobs = scenario.point.iter().map(|(knob, value)| (knob.as_str(), value));
+    let rest = knobs.filter(|(knob, _)| !["rate", "gaps"].contains(knob));
+    (&scenario.system, scenario.workload(), rest.collect())
 }

@@ -20,16 +20,17 @@ pub(super) fn pivot(planned: &View<'_>, estimates: &[Estimate]) -> FigureTable {
     let systems = planned.scenarios.iter().map(|s| &s.system);
     let several = systems.clone().zip(systems.skip(1)).any(|(a, b)| a != b && !systems::is_reference(b));
     let mut columns: Vec<(String, Point)> = Vec::new();
+    let mut places: BTreeMap<(String, Point), usize> = BTreeMap::new();
     let mut rows: BTreeMap<Option<&Value>, Vec<Cell>> = BTreeMap::new();
     for e in estimates {
         let mut point = e.scenario.point.clone();
         let row = e.scenario.point.get(ROWS);
         point.remove(ROWS);
         let key = (e.scenario.system.clone(), point);
-        let at = columns.iter().position(|known| *known == key).unwrap_or_else(|| {
+        let at = *places.entry(key.clone()).or_insert(columns.len());
+        if at == columns.len() {
             columns.push(key);
-            columns.len() - 1
-        });
+        }
         let cells = rows.entry(row).or_default();
         cells.resize(cells.len().max(at + 1), Cell::Empty);
         cells[at] = e.figure.into();

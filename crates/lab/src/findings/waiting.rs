@@ -6,7 +6,7 @@ use profile::Wait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Compared, Comparison};
+use super::{ByScenario, Compared, Comparison, by_scenario};
 use crate::observation::{Outcome, Scenario};
 
 /// A wait that is much longer for a unit of work in one scenario than in the other. Scenarios are positions in the estimates.
@@ -53,11 +53,13 @@ pub(super) fn waiting(figures: &[Compared<'_>]) -> Vec<Waiting> {
     let comparisons = figures.iter().flat_map(|figure| &figure.comparisons);
     let pairs: BTreeSet<[usize; 2]> = comparisons.filter_map(Comparison::better_first).collect();
     let Some(figure) = figures.first() else { return Vec::new() };
-    pairs.into_iter().flat_map(|[faster, slower]| between(figure, faster, slower)).collect()
+    let trials = by_scenario(&figure.observations);
+    pairs.into_iter().flat_map(|pair| between(figure, &trials, pair)).collect()
 }
 
-fn between(figure: &Compared<'_>, less: usize, more: usize) -> Vec<Waiting> {
-    let of = |at: usize| Some(Waited::of(figure, &figure.estimates.get(at)?.scenario));
+/// What the slower of two scenarios, which is the second, waits for.
+fn between(figure: &Compared<'_>, trials: &ByScenario<'_>, [less, more]: [usize; 2]) -> Vec<Waiting> {
+    let of = |at: usize| Some(Waited::of(figure, trials, &figure.estimates.get(at)?.scenario));
     let (Some(of_less), Some(of_more)) = (of(less), of(more)) else { return Vec::new() };
     // One that works all the time was not watched, because it does not wait.
     if of_more.units <= 0.0 {
@@ -96,12 +98,10 @@ struct Waited {
 }
 
 impl Waited {
-    fn of(figure: &Compared<'_>, scenario: &Scenario) -> Self {
+    fn of(figure: &Compared<'_>, trials: &ByScenario<'_>, scenario: &Scenario) -> Self {
         let mut waited = Self::default();
         let unit = &figure.planned.workload.about().unit;
-        for observation in
-            figure.observations.iter().filter(|o| o.trial.scenario == *scenario && !o.trial.twin)
-        {
+        for observation in trials.get(scenario).into_iter().flatten() {
             let Outcome::Measured(m) = &observation.outcome else { continue };
             let Some(waits) = m.waits.as_ref().filter(|_| m.elapsed_s > 0.0) else { continue };
             waited.seconds += waits.seconds;

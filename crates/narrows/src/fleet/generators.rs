@@ -122,14 +122,15 @@ struct Working<'a> {
     remote: &'a mut Remote,
     clock: Offset,
     closed: bool,
-    /// When it last said that its drive goes on.
+    /// When it last said that its drive goes on, and how often it has.
     went_on: Instant,
+    steps: u64,
     done: Option<AgentDrive>,
 }
 
 impl<'a> Working<'a> {
     fn new(remote: &'a mut Remote, clock: Offset) -> Self {
-        Self { remote, clock, closed: false, went_on: Instant::now(), done: None }
+        Self { remote, clock, closed: false, went_on: Instant::now(), steps: 0, done: None }
     }
 }
 
@@ -314,9 +315,9 @@ fn await_ends(
     watch(Moment::Opened);
     // Who has sent everything may still wait for answers.
     let last = job.timeout * 2 + job.idle_timeout.unwrap_or_default() + job.drain + PATIENCE;
-    let mut deadline = match job.stop {
-        Stop::After(length) => Some(Instant::now() + length + last),
-        Stop::Count(_) => None,
+    let (mut deadline, most_steps) = match job.stop {
+        Stop::After(length) => (Some(Instant::now() + length + last), u64::MAX),
+        Stop::Count(count) => (None, count),
     };
     working.iter_mut().for_each(|generator| generator.went_on = Instant::now());
     let (mut stopped, mut told, mut open) = (false, false, working.len());
@@ -340,7 +341,10 @@ fn await_ends(
                     })?;
                     generator.done = Some(*driven);
                 }
-                Some(AgentReply::Goes) => generator.went_on = Instant::now(),
+                // At least one exchange has ended since it last said so, and there are only so many.
+                Some(AgentReply::Goes) if generator.steps < most_steps => {
+                    (generator.went_on, generator.steps) = (Instant::now(), generator.steps + 1);
+                }
                 Some(_) => bail!(fleet::unasked(generator.remote)),
                 None => {}
             }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lab::ask::Ask;
 use lab::observation::{Failure, Outcome, Scenario, Timing, Trial};
@@ -35,6 +36,28 @@ pub enum Task {
     Look { scenario: Box<Scenario>, ask: Box<Ask>, timing: Timing, speed: Speed },
     /// See [`lab::session::Executor::execute`]. The trial's ask is not part of its JSON.
     Execute { trial: Box<Trial>, ask: Option<Arc<Ask>> },
+}
+
+/// How long the bench of a machine may say nothing in the midst of a task that runs and builds nothing. Files may come through a
+/// slow pipe.
+const PLAIN: Duration = Duration::from_secs(600);
+/// The same where systems start, work and stop, besides the times of the task. A hook may take ten minutes.
+const RUNNING: Duration = Duration::from_secs(3600);
+/// The same where systems are built.
+const BUILDING: Duration = Duration::from_secs(12 * 3600);
+
+impl Task {
+    /// How long the bench may say nothing before it is taken for hung, although its machine lives.
+    pub fn patience(&self) -> Duration {
+        let timing = match self {
+            Self::Open(_) | Self::Know(_) | Self::Unpack(_) | Self::Describe => return PLAIN,
+            Self::Probe(_) | Self::Prepare { .. } => return BUILDING,
+            Self::Look { timing, .. } => timing,
+            Self::Execute { trial, .. } => &trial.timing,
+        };
+        let own = timing.warmup_s + timing.measure_s + timing.timeout_s;
+        RUNNING.saturating_add(Duration::try_from_secs_f64(own).unwrap_or(Duration::MAX))
+    }
 }
 
 /// What a bench needs to know.

@@ -212,7 +212,8 @@ impl Sut {
 
     fn converse(&mut self, task: Task) -> Result<Done, Trouble> {
         let Some(remote) = &mut self.remote else { return Err(self.unasked()) };
-        let talk = Talk { remote, generator: &*self.generator, cancel: &self.cancel, serving: None };
+        let (generator, patience) = (&*self.generator, task.patience());
+        let talk = Talk { remote, generator, cancel: &self.cancel, patience, serving: None };
         let done = talk.until_done(task);
         if matches!(done, Err(Trouble::Lost(_))) {
             self.remote = None;
@@ -255,13 +256,15 @@ struct Talk<'a> {
     remote: &'a mut Remote,
     generator: &'a dyn Generator,
     cancel: &'a AtomicBool,
+    /// How long the bench may say nothing. A machine beats even if its bench hangs.
+    patience: Duration,
     serving: Option<Box<dyn Serving + 'a>>,
 }
 
 impl Talk<'_> {
     fn until_done(mut self, task: Task) -> Result<Done, Trouble> {
         fleet::order(self.remote, &Order::Task(Box::new(task)))?;
-        let mut deadline = None;
+        let (mut deadline, mut heard) = (None, Instant::now());
         loop {
             if deadline.is_none() && self.cancel.load(Ordering::Relaxed) {
                 deadline = Some(Instant::now() + FAREWELL);
@@ -280,8 +283,16 @@ impl Talk<'_> {
                 },
                 Some(AgentReply::Want(want)) => self.answer(*want)?,
                 Some(_) => return Err(fleet::unasked(self.remote).into()),
-                None => {}
+                None if heard.elapsed() < self.patience => continue,
+                None => {
+                    let seconds = self.patience.as_secs();
+                    let why =
+                        format!("it has said nothing of its task for {seconds} s: look what it does there");
+                    return Err(Trouble::Lost(MachineError { gone: true, ..self.remote.error(why) }));
+                }
             }
+            // The time in which this side drives is not the bench's.
+            heard = Instant::now();
         }
     }
 
@@ -408,5 +419,43 @@ fn failed(trouble: Trouble) -> Result<Outcome, Interrupted> {
     match trouble.into() {
         TrialError::Failed(failure) => Ok(Outcome::Failed(failure)),
         TrialError::Interrupted => Err(Interrupted),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message as it goes through a pipe.
+    fn framed(message: &serde_json::Value) -> Vec<u8> {
+        let text = message.to_string().into_bytes();
+        [&(text.len() as u32).to_be_bytes()[..], &text].concat()
+    }
+
+    #[test]
+    fn a_bench_that_only_beats_is_given_up() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let hello = serde_json::json!({
+            "message": "hello", "protocol": machines::PROTOCOL, "version": env!("CARGO_PKG_VERSION"),
+        });
+        let file = |name: &str, message: &serde_json::Value| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, framed(message)).expect("it is written");
+            path.display().to_string()
+        };
+        let (hello, beat) = (file("hello", &hello), file("beat", &serde_json::json!({"message": "beat"})));
+        let agent = format!("exec:sh -c 'cat {hello}; while cat {beat}; do sleep 1; done'");
+        let machine: Machine = agent.parse().expect("a machine");
+        let cancel = AtomicBool::new(false);
+        let mut reached = fleet::reach(&[machine], Limit::default(), &cancel).expect("it greets");
+        let talk = Talk {
+            remote: &mut reached[0],
+            generator: &Here { cores: Vec::new() },
+            cancel: &cancel,
+            patience: Duration::from_millis(100),
+            serving: None,
+        };
+        let Err(Trouble::Lost(error)) = talk.until_done(Task::Describe) else { panic!("it must be lost") };
+        assert!(error.gone && error.why.contains("said nothing of its task"), "{error}");
     }
 }

@@ -18,6 +18,9 @@ use crate::fleet::{self, AgentReply, Order};
 
 /// How often a wait looks whether the user interrupted.
 const GLANCE: Duration = Duration::from_millis(50);
+/// How long the machine may take to build a commit, and to do any other step: files may come through a slow pipe.
+const BUILDING: Duration = Duration::from_secs(12 * 3600);
+const PLAIN: Duration = Duration::from_secs(600);
 /// How long the machine may take to end a build after Ctrl-C.
 const FAREWELL: Duration = Duration::from_secs(10);
 /// The most left-out files that a message names.
@@ -172,7 +175,8 @@ impl Workshop {
             return Err(Trouble::Interrupted.into());
         }
         fleet::order(&mut self.remote, &Order::Workshop(Box::new(step)))?;
-        let mut deadline = None;
+        let (mut deadline, began) = (None, Instant::now());
+        let patience = if builds { BUILDING } else { PLAIN };
         loop {
             if deadline.is_none() && self.cancel.load(Ordering::Relaxed) {
                 if !builds {
@@ -188,7 +192,11 @@ impl Workshop {
             match fleet::answer(&mut self.remote, GLANCE)? {
                 Some(AgentReply::Workshop(stage)) => return Ok(*stage),
                 Some(_) => return Err(fleet::unasked(&self.remote).into()),
-                None => {}
+                None if began.elapsed() < patience => {}
+                None => {
+                    let why = format!("it did not end a step of a build within {} s", patience.as_secs());
+                    return Err(self.remote.error(why).into());
+                }
             }
         }
     }

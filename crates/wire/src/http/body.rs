@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of heads. A body of known length needs only a counter, which the decoder keeps.
 
+use super::head::of_token;
 use super::{HttpError, Limits};
 
 /// What the decoder found in a piece of a chunked body.
@@ -25,7 +26,8 @@ enum ChunkState {
     DataLf,
     /// At the beginning of a trailer line.
     Trailer,
-    TrailerText,
+    TrailerName,
+    TrailerValue,
     TrailerLf,
     LastLf,
 }
@@ -103,7 +105,9 @@ impl Chunked {
                 self.line = 0;
                 ChunkState::Size(false)
             }
-            ChunkState::Trailer | ChunkState::TrailerText => self.trailer_line(byte, limits)?,
+            ChunkState::Trailer | ChunkState::TrailerName | ChunkState::TrailerValue => {
+                self.trailer_line(byte, limits)?
+            }
             ChunkState::TrailerLf => expect(byte, b'\n', HttpError::BareCr).map(|()| ChunkState::Trailer)?,
             ChunkState::LastLf => {
                 expect(byte, b'\n', HttpError::BareCr)?;
@@ -137,14 +141,20 @@ impl Chunked {
         }
     }
 
+    /// Trailers are skipped, but each line must be a field line (section 7.1.2), as in a head.
     fn trailer_line(&mut self, byte: u8, limits: &Limits) -> Result<ChunkState, HttpError> {
         if self.line > limits.head {
             return Err(HttpError::ChunkLineTooLong);
         }
         match (self.state, byte) {
+            (ChunkState::TrailerValue, b'\r') => Ok(ChunkState::TrailerLf),
+            (ChunkState::TrailerValue, _) => text(byte).map(|()| ChunkState::TrailerValue),
             (ChunkState::Trailer, b'\r') => Ok(ChunkState::LastLf),
-            (_, b'\r') => Ok(ChunkState::TrailerLf),
-            _ => text(byte).map(|()| ChunkState::TrailerText),
+            (ChunkState::Trailer, b'\n') => Err(HttpError::BareLf),
+            (ChunkState::Trailer, b' ' | b'\t') => Err(HttpError::FoldedHeader),
+            (ChunkState::TrailerName, b':') => Ok(ChunkState::TrailerValue),
+            _ if of_token(byte) => Ok(ChunkState::TrailerName),
+            _ => Err(HttpError::BadHeaderName),
         }
     }
 }

@@ -86,7 +86,7 @@ pub(super) fn find_end(bytes: &[u8], from: usize) -> Scan {
 
 #[inline(always)]
 #[expect(clippy::indexing_slicing, reason = "the table has an entry for every byte")]
-fn of_token(byte: u8) -> bool {
+pub(super) fn of_token(byte: u8) -> bool {
     TOKEN[usize::from(byte)]
 }
 
