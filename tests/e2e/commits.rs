@@ -393,11 +393,11 @@ fn a_ledger_keeps_the_commits_of_its_attempts_and_refuses_another_base() {
     if !has("git") || !has("node") {
         return;
     }
-    let project = Project::waiting(&[20, 2, 3]);
+    let project = Project::waiting(&[100, 1, 2]);
     let ledger = project.root.path().join("ledger.json");
     let of = |commits: &str| {
         let options = ["--no-duet", "--format", "verdict", "--ledger", ledger.to_str().expect("a path")];
-        project.tries(&[&["node app.js {port}", "--git", commits][..], &options, &SHORT].concat())
+        project.tries(&[&["node app.js {port}", "--git", commits][..], &options, &LONGER].concat())
     };
     let verdict = of("v0,v1").code(0).json();
     assert_eq!(

@@ -11,7 +11,7 @@ use crate::support::{Ended, has, until};
 
 /// Enough answers of servers that wait, in a second or two. They leave their core idle, so they are no duets.
 const SHORT: [&str; 11] =
-    ["--rounds", "4", "-d", "400ms", "--warmup", "50ms", "--seed", "1", "-c", "4", "--no-duet"];
+    ["--rounds", "4", "-d", "800ms", "--warmup", "50ms", "--seed", "1", "-c", "4", "--no-duet"];
 
 const VERDICT: [&str; 2] = ["--format", "verdict"];
 const LEDGER: [&str; 2] = ["--ledger", "ledger.json"];
@@ -19,7 +19,7 @@ const LEDGER: [&str; 2] = ["--ledger", "ledger.json"];
 /// A folder with a server that waits long, its copy, and one that does not.
 fn servers() -> (Home, [String; 3]) {
     let home = Home::new();
-    let servers = [("slow.js", 20), ("copy.js", 20), ("quick.js", 2)];
+    let servers = [("slow.js", 100), ("copy.js", 100), ("quick.js", 1)];
     let commands = servers.map(|(name, wait_ms)| home.node(name, "'ok'", wait_ms));
     (home, commands)
 }
@@ -120,7 +120,7 @@ fn a_verdict_needs_no_ledger_and_is_about_two_arms() {
     let again = home.run(["report", "last", "--format", "verdict"]).code(0).json();
     assert_eq!(again, worse);
     let few =
-        [&["try", &slow, &copy, "--rounds", "2", "-d", "400ms", "--warmup", "50ms"][..], &VERDICT].concat();
+        [&["try", &slow, &copy, "--rounds", "2", "-d", "800ms", "--warmup", "50ms"][..], &VERDICT].concat();
     let open = home.run(few).code(0).json();
     assert_keeps(&schema, &open);
     assert_eq!(

@@ -64,7 +64,7 @@ fn a_damaged_file_is_refused_with_its_place_and_its_field() {
         (
             "\"p\": 0.4",
             "\"p\": \"x\"",
-            "line 17, column 14: invalid type: string \"x\", expected f64, in `\"p\": \"x\",`",
+            "line 25, column 14: invalid type: string \"x\", expected f64, in `\"p\": \"x\",`",
         ),
         ("\"run\": 1,", "\"ran\": 1,", "unknown field `ran`"),
         ("\"complete\": true,", "", "missing field `complete`"),
