@@ -261,11 +261,17 @@ fn own(profile: &Profile) -> Samples {
     samples
 }
 
+/// Whether it is no function, but where the first function of a process returns to: the BEAM calls that place after what lies there.
+fn is_bottom(frame: &Frame) -> bool {
+    frame.kind == Kind::Runtime && frame.name.ends_with("-CodeInfoPrologue")
+}
+
 /// The samples of each function of user space with all that it called.
 fn inclusive(profile: &Profile) -> Samples {
     let mut samples = Samples::new();
     for stack in &profile.stacks {
         let frames = profile.frames_of(stack).filter(|frame| frame.kind != Kind::Kernel);
+        let frames = frames.filter(|frame| !is_bottom(frame));
         let functions: BTreeSet<Function> = frames.map(Function::of).collect();
         for function in functions {
             *samples.entry(function).or_default() += stack.count;
