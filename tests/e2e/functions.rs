@@ -76,7 +76,7 @@ fn what_the_slower_one_waits_for_is_named() {
 }
 
 #[test]
-fn a_cause_that_is_injected_makes_the_whole_difference() {
+fn a_cause_that_is_injected_is_not_excluded() {
     let Some(home) = home() else { return };
     std::fs::write(home.path("body"), vec![b'x'; 256 << 10]).expect("a file");
     let arms = ["try", &server(0, 0, 1 << 20), &server(0, 0, 100), "-c", "1", "--body", "@body"];
@@ -87,7 +87,10 @@ fn a_cause_that_is_injected_makes_the_whole_difference() {
         return;
     }
     let said = squeezed(&home.run(["why", "last"]).code(0).stdout);
-    assert!(said.contains("proven: reads of "), "{said}");
+    // A few short rounds may leave the interval wide; how often a cause is proven is a test of `lab`.
+    let told = ["proven: reads of 100 bytes", "goes with it: reads of 100 bytes"];
+    assert!(told.iter().any(|told| said.contains(told)), "{said}");
+    assert!(said.contains("This alone makes "), "{said}");
     home.run(["why", "1", "--store", "none.db"]).code(1);
 }
 
