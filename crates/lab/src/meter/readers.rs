@@ -91,7 +91,7 @@ fn h2load(output: &str) -> Option<Found> {
         per_s: per_s * part(right, done?),
         requests: Some(right as u64),
         failed: failed as u64,
-        failures: counts.to_owned(),
+        failures: if failed > 0.0 { counts.to_owned() } else { String::new() },
         ..Found::default()
     })
 }
