@@ -7,6 +7,11 @@ use stats::{Decision, Verdict};
 use super::withheld::Withheld;
 use super::{By, Comparison, FigureView, Ratio, Rows};
 
+/// How many times too often the tail of a trimmed mean's t is reached. Of 7 to 30 rounds with normal noise, levels of
+/// 0.2 to 5 % are reached 1.0 to 1.4 times as often as they say, and most at 11 and 12 rounds; heavy tails are reached
+/// less often. An interval of 95 % hardly suffers, but two such tests of each attempt made 5.3 % of an error of 4 %.
+const TAIL: f64 = 1.4;
+
 /// What to do with a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -30,15 +35,14 @@ pub struct Candidate<'a> {
     pub candidate: usize,
     /// How many times better the candidate is. None if too few rounds have both.
     pub ratio: Option<Ratio>,
-    /// The one-sided p-value for "the candidate is better than the base", for a run that is examined once. It
-    /// is half of the comparison's own, which the rounds' log-ratios (or those of duets) give as they give
-    /// the interval; or 1 less half of it if the candidate looks worse.
+    /// The one-sided p-value for "the candidate is better than the base", for a run that is examined once. It is
+    /// half of the comparison's own, which the rounds' log-ratios (or those of duets) give as they give the
+    /// interval, times [`TAIL`]; or 1 less that half if the candidate looks worse.
     ///
-    /// It is valid because the run is examined at one time that does not depend on the figures, and because
-    /// noise favours both sides alike (docs/statistics.md), so that half of the two-sided error is on either
-    /// side. It is exact up to one half only: what windows and drifts leave open is taken off estimates on
-    /// both sides. A ratio that denies its interval counts as 1, and so does a difference that is certainly
-    /// below the threshold.
+    /// It is valid at levels up to 5 %, because the run is examined at one time that does not depend on the figures,
+    /// and because noise favours both sides alike (docs/statistics.md), so that half of the two-sided error is on
+    /// either side. What windows and drifts leave open was taken off the estimate. A ratio that denies its interval
+    /// counts as 1, and so does a difference that is certainly below the threshold.
     pub p: f64,
 }
 
@@ -86,7 +90,7 @@ impl<'a> FigureView<'a> {
         let is_small = comparison.verdict == Verdict::NoDifference;
         let known = comparison.known().is_some() && !(cold(base) || cold(candidate) || held_back || is_small);
         let p = match (ratio, comparison.p) {
-            (Some(ratio), Some(p)) if known && ratio.estimate > 1.0 => p / 2.0,
+            (Some(ratio), Some(p)) if known && ratio.estimate > 1.0 => (p / 2.0 * TAIL).min(1.0),
             (Some(_), Some(p)) if known => 1.0 - p / 2.0,
             _ => 1.0,
         };
