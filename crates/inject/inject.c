@@ -1,14 +1,14 @@
 /*
  * A library that is preloaded into a server (LD_PRELOAD, ld.so(8)) and gives it one suspected cause of slowness:
- * reads that return fewer bytes, or further system calls for each read.
+ * reads that return fewer bytes, further system calls or yields of the core for each read, or a smaller receive buffer.
  *
  * It stands before the functions of the C library that accept connections and read from them, and makes their system calls itself. It
  * touches only connections that were accepted, so names that are looked up and files are read as always. It needs no library, so the
  * same file is loaded by glibc and musl.
  *
- * NARROWS_INJECT says what to do: `cap=BYTES`, `calls=THOUSANDTHS`, with commas between them. `calls` is in thousandths of a call for
- * each read. The rest is kept for the next read. Without options it only makes the system calls; the other arms are compared with that
- * arm.
+ * NARROWS_INJECT says what to do: `cap=BYTES`, `calls=THOUSANDTHS`, `yields=THOUSANDTHS`, `buffer=BYTES`, with commas between them.
+ * `calls` and `yields` are in thousandths for each read. The rest is kept for the next read. `buffer` is what getsockopt(2) says of
+ * SO_RCVBUF. Without options it only makes the system calls; the other arms are compared with that arm.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ extern int *__errno_location(void);
 extern char **environ;
 
 static size_t cap;
-static unsigned long calls;
+static unsigned long calls, yields, buffer;
 
 /* Which descriptors are connections that were accepted. Larger ones are left alone. */
 enum { MOST_FILES = 1 << 20 };
@@ -77,6 +77,8 @@ __attribute__((constructor)) static void begin(void) {
         if (!*said) continue;
         cap = number(value_of(said, "cap"));
         calls = number(value_of(said, "calls"));
+        yields = number(value_of(said, "yields"));
+        buffer = number(value_of(said, "buffer"));
     }
 }
 
@@ -87,13 +89,19 @@ static ssize_t returned(long result) {
     return -1;
 }
 
-/* Thousandths of a call that this thread still has to make. */
-static _Thread_local unsigned long owed;
+/* Thousandths of calls and of yields that this thread still has to make. */
+static _Thread_local unsigned long owed_calls, owed_yields;
+
+static void pay(unsigned long *owed, unsigned long more, long call) {
+    for (*owed += more; *owed >= 1000; *owed -= 1000) system_call(call, 0, 0, 0, 0, 0, 0);
+}
 
 /* What a read of a connection returns. Reads that found nothing count too, because they are counted where doses come from. */
 static ssize_t ended(long result) {
-    if (result >= 0 || result == -EAGAIN)
-        for (owed += calls; owed >= 1000; owed -= 1000) system_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
+    if (result >= 0 || result == -EAGAIN) {
+        pay(&owed_calls, calls, SYS_getppid);
+        pay(&owed_yields, yields, SYS_sched_yield);
+    }
     return returned(result);
 }
 
@@ -114,6 +122,11 @@ static size_t capped(size_t length, int flags) {
 int accept4(int fd, struct sockaddr *restrict from, socklen_t *restrict size, int flags) {
     long connection = system_call(SYS_accept4, fd, (long)from, (long)size, flags, 0, 0);
     mark(connection, 1);
+    if (connection >= 0 && buffer) {
+        /* The kernel doubles what it is told. */
+        int half = (int)(buffer / 2);
+        system_call(SYS_setsockopt, connection, SOL_SOCKET, SO_RCVBUF, (long)&half, sizeof half, 0);
+    }
     return (int)returned(connection);
 }
 

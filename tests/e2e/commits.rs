@@ -62,10 +62,14 @@ impl Project {
     }
 
     fn command(&self, words: &[&str]) -> Command {
+        self.verb("try", words)
+    }
+
+    fn verb(&self, verb: &str, words: &[&str]) -> Command {
         let mut command = Command::new(NARROWS);
         support::plain(&mut command);
         mark(&mut command, &self.mark);
-        command.arg("try").args(words).current_dir(self.top());
+        command.arg(verb).args(words).current_dir(self.top());
         command.env("XDG_CACHE_HOME", self.root.path().join("cache"));
         command.env("XDG_STATE_HOME", self.root.path().join("state"));
         command
@@ -323,6 +327,35 @@ fn the_first_worse_commit_is_found_elsewhere() {
     let words = ["node app.js {port}", "--bisect", "--threshold", "0.5", "--git", "v0..v2"];
     let ended = project.tries(&[&words[..], &SHORT, &there].concat()).code(1);
     assert!(ended.stdout.lines().last().is_some_and(|said| said.contains("\"this is v2\"")), "{ended:#?}");
+}
+
+#[test]
+fn reasons_of_commits_are_tested_with_their_clones() {
+    if !has("git") || !has("cc") {
+        return;
+    }
+    let project = Project::new();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/e2e/functions.c");
+    let program = project.root.path().join("functions");
+    let built = Command::new("cc").args(["-O2", "-g", "-o"]).arg(&program).arg(source).status();
+    assert!(built.expect("cc").success());
+    for (tag, reads) in [("v0", 1 << 20), ("v1", 100)] {
+        project.write("run.sh", &format!("exec {} $1 0 0 {reads}\n", program.display()));
+        project.commit(tag);
+    }
+    let body = project.root.path().join("body");
+    fs::write(&body, vec![b'x'; 64 << 10]).expect("a file");
+    let body = format!("@{}", body.display());
+    let words = ["sh run.sh {port}", "--no-duet", "--body", &body, "--git", "v0..v1"];
+    project.tries(&[&words[..], &SHORT].concat()).code(0);
+    let counted = run(&mut project.verb("report", &["last", "--format", "json"])).code(0).json();
+    if counted["experiments"][0]["figures"][0]["estimates"][0]["work"]["bytes_per_read"].is_null() {
+        return;
+    }
+    let said = run(&mut project.verb("why", &["last"])).code(0).stdout;
+    assert!(said.contains("reads of 100 bytes") && said.contains("This alone makes "), "{said}");
+    project.git(&["tag", "-f", "v1", "v0"]);
+    run(&mut project.verb("why", &["1"])).code(1).says(&["v1 was", "compare them again"]);
 }
 
 /// Interrupts the build of a commit, and asserts that nothing is left.

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::support::home::Home;
-use crate::support::{has, squeezed};
+use crate::support::{Ended, has, squeezed};
 
 /// Short trials, so that a test takes seconds.
 const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
@@ -13,6 +13,10 @@ const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "-
 fn server(spins: u64, sleeps_us: u64, reads: u64) -> String {
     format!("./functions {{port}} {spins} {sleeps_us} {reads}")
 }
+
+/// A knob of the server: how many bytes it reads at once.
+const MOST: &str =
+    "\n[knobs.most]\ntype = \"size\"\ndefault = 1048576\nmin = 1\nmax = 1048576\nabout = \"of a read\"\n";
 
 /// A folder with the server. None without a C compiler.
 fn home() -> Option<Home> {
@@ -75,23 +79,54 @@ fn what_the_slower_one_waits_for_is_named() {
     assert!(said.contains("a request for time to pass (it sleeps)"), "{ended:#?}");
 }
 
+/// Asserts that shorter reads, which were injected, are not excluded. A few short rounds may leave the interval wide; how often a cause
+/// is proven is a test of `lab`.
+fn is_not_excluded(ended: &Ended) {
+    let said = squeezed(&ended.stdout);
+    let told = ["proven: reads of 100 bytes", "goes with it: reads of 100 bytes"];
+    assert!(told.iter().any(|told| said.contains(told)), "{ended:#?}");
+    assert!(said.contains("This alone makes "), "{ended:#?}");
+}
+
+/// Whether the kernel told how many bytes a read of the last run returned.
+fn is_counted(home: &Home) -> bool {
+    let counted = home.run(["report", "last", "--format", "json"]).code(0).json();
+    !counted["experiments"][0]["figures"][0]["estimates"][0]["work"]["bytes_per_read"].is_null()
+}
+
 #[test]
 fn a_cause_that_is_injected_is_not_excluded() {
     let Some(home) = home() else { return };
     std::fs::write(home.path("body"), vec![b'x'; 256 << 10]).expect("a file");
     let arms = ["try", &server(0, 0, 1 << 20), &server(0, 0, 100), "-c", "1", "--body", "@body"];
     home.run(arms.into_iter().chain(SHORT)).code(0);
-    let counted = home.run(["report", "last", "--format", "json"]).code(0).json();
-    let row = &counted["experiments"][0]["figures"][0]["estimates"][0]["work"]["bytes_per_read"];
-    if row.is_null() {
+    if !is_counted(&home) {
         return;
     }
-    let said = squeezed(&home.run(["why", "last"]).code(0).stdout);
-    // A few short rounds may leave the interval wide; how often a cause is proven is a test of `lab`.
-    let told = ["proven: reads of 100 bytes", "goes with it: reads of 100 bytes"];
-    assert!(told.iter().any(|told| said.contains(told)), "{said}");
-    assert!(said.contains("This alone makes "), "{said}");
+    is_not_excluded(&home.run(["why", "last"]).code(0));
+    home.run(["why", "last"]).code(1).says(&["it tested the reasons of another run"]);
+    home.run(["why", "1", "--budget", "1s"]).code(2).says(&["--budget is too short"]);
     home.run(["why", "1", "--store", "none.db"]).code(1);
+}
+
+#[test]
+fn reasons_of_an_experiment_in_a_file_are_tested() {
+    let Some(home) = home() else { return };
+    let program = home.path("functions").display().to_string();
+    home.server("reads", &format!(r#"["{program}", "{{port}}", "0", "0", "{{most}}"]"#), MOST);
+    home.experiment("requests", r#"["reads"]"#, 3, "[[grid]]\nconnections = [1]\nmost = [1048576, 100]\n");
+    let file = home.path("experiments/e.toml");
+    let request = format!(
+        "\n[request]\npath = \"/\"\nmethod = \"POST\"\nbody = {{ bytes = \"{}\" }}\n",
+        "x".repeat(64 << 10)
+    );
+    let whole =
+        "base = \"reads\"\n".to_owned() + &std::fs::read_to_string(&file).expect("it was written") + &request;
+    std::fs::write(&file, whole).expect("a file");
+    home.run(["run", "e", "--rounds", "3"]).code(0);
+    if is_counted(&home) {
+        is_not_excluded(&home.run(["why", "last"]).code(0));
+    }
 }
 
 #[test]

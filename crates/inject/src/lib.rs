@@ -3,7 +3,7 @@
 //! The library (inject.c) stands before the functions of the C library that read from connections. A program that makes its own system
 //! calls (Go), or that is linked statically, does not use it. Knows nothing of systems, trials or figures.
 
-use std::path::Path;
+use std::fmt;
 
 /// The library, for ld.so(8). It must be a file to be loaded.
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/inject.so"));
@@ -15,19 +15,28 @@ pub struct Injection {
     pub most_bytes: Option<u64>,
     /// So many thousandths of a further system call follow each read.
     pub thousandths_of_calls: u64,
+    /// So many thousandths of a yield of the core (sched_yield(2)) follow each read.
+    pub thousandths_of_yields: u64,
+    /// The receive buffer of each connection in bytes, as getsockopt(2) says of `SO_RCVBUF`. None if it stays as it is.
+    pub receive_buffer: Option<u64>,
 }
 
-impl Injection {
-    /// Whether nothing is done. Its arm is what others are compared with, because the library takes a little time by itself.
-    pub fn is_nothing(&self) -> bool {
-        *self == Self::default()
-    }
+/// The variable that tells the library what to do.
+pub const VARIABLE: &str = "NARROWS_INJECT";
 
-    /// The variables that load the library from this file and tell it what to do, as a shell or env(1) takes them.
-    pub fn variables(&self, library: &Path) -> [String; 2] {
-        let Self { most_bytes, thousandths_of_calls } = *self;
-        let what = format!("cap={},calls={thousandths_of_calls}", most_bytes.unwrap_or(0));
-        [format!("LD_PRELOAD={}", library.display()), format!("NARROWS_INJECT={what}")]
+/// What the library is told as the value of [`VARIABLE`]. If nothing is injected it takes a little time by itself, so other
+/// arms are compared with one that has it, too.
+impl fmt::Display for Injection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let given = |name, number: u64| (number > 0).then(|| format!("{name}={number}"));
+        let options = [
+            given("cap", self.most_bytes.unwrap_or(0)),
+            given("calls", self.thousandths_of_calls),
+            given("yields", self.thousandths_of_yields),
+            given("buffer", self.receive_buffer.unwrap_or(0)),
+        ];
+        let options: Vec<String> = options.into_iter().flatten().collect();
+        if options.is_empty() { f.write_str("nothing") } else { f.write_str(&options.join(",")) }
     }
 }
 
@@ -38,7 +47,7 @@ mod tests {
     use super::*;
 
     /// Reads from an accepted connection by several functions, and then from a pair of sockets and a file that were not accepted. Prints
-    /// how many bytes each read returned.
+    /// how many bytes each read returned, and the receive buffer of the connection.
     const READER: &str = r#"
         #include <netinet/in.h>
         #include <stdio.h>
@@ -55,6 +64,9 @@ mod tests {
             getsockname(listener, (struct sockaddr *)&at, &size);
             connect(client, (struct sockaddr *)&at, size);
             int fd = accept(listener, NULL, NULL);
+            int buffer = 0;
+            socklen_t length = sizeof buffer;
+            getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, &length);
             struct iovec parts[2] = {{b, 50}, {c, 450}};
             struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
             if (write(client, b, 4096) != 4096) return 1;
@@ -70,7 +82,7 @@ mod tests {
             FILE *file = fopen("/proc/self/maps", "r");
             printf("%zu ", fread(b, 1, 500, file));
             close(fd);
-            printf("%zd\n", recv(fd, b, 10, 0));
+            printf("%zd %d\n", recv(fd, b, 10, 0), buffer);
             return 0;
         }"#;
 
@@ -86,20 +98,37 @@ mod tests {
             .status()
             .unwrap();
         assert!(built.success());
-        let variables = injection.variables(&path("inject.so"));
-        let output = Command::new("env").args(variables).arg(path("reader")).output().unwrap();
+        let output = Command::new(path("reader"))
+            .env("LD_PRELOAD", path("inject.so"))
+            .env(VARIABLE, injection.to_string())
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
 
     #[test]
     fn reads_of_accepted_connections_are_capped_and_no_others() {
-        let capped = Injection { most_bytes: Some(100), thousandths_of_calls: 1500 };
-        assert_eq!(read_with(capped), "500 100 100 100 100 100 500 500 -1\n");
+        let capped = Injection {
+            most_bytes: Some(100),
+            thousandths_of_calls: 1500,
+            thousandths_of_yields: 500,
+            ..Injection::default()
+        };
+        let read = read_with(capped);
+        assert!(read.starts_with("500 100 100 100 100 100 500 500 -1 "), "{read}");
+    }
+
+    #[test]
+    fn accepted_connections_have_the_receive_buffer_that_is_asked_for() {
+        let small = Injection { receive_buffer: Some(20_000), ..Injection::default() };
+        assert_eq!(read_with(small), "500 500 500 500 500 500 500 500 -1 20000\n");
     }
 
     #[test]
     fn nothing_changes_nothing() {
-        assert_eq!(read_with(Injection::default()), "500 500 500 500 500 500 500 500 -1\n");
+        let read = read_with(Injection::default());
+        assert!(read.starts_with("500 500 500 500 500 500 500 500 -1 "), "{read}");
+        assert!(!read.ends_with(" 20000\n"), "{read}");
     }
 }

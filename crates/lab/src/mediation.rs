@@ -4,6 +4,8 @@
 //! is that of a ratio of means (Fieller, "Some problems in interval estimation", J. R. Stat. Soc. B 16, 1954): all shares for which the
 //! mean over rounds of log(faster / injected) - share * log(faster / slower) may be zero.
 
+mod plan;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -12,7 +14,9 @@ use stats::{FEWEST_ROUNDS, LEVEL, Location};
 use crate::experiment::Figure;
 use crate::figures::figure_of;
 use crate::findings::log_ratios;
-use crate::observation::{Observation, Outcome};
+use crate::observation::{Observation, Outcome, Scenario};
+
+pub use plan::Test;
 
 /// A cause is proven if it makes more than this share of the difference, and excluded if it makes less than that one.
 const PROVEN: f64 = 2.0 / 3.0;
@@ -48,17 +52,17 @@ pub struct Mediated {
     pub rounds: usize,
 }
 
-/// A figure of a system's trials, by block.
+/// A figure of a scenario's trials, by block.
 pub type ByBlock = BTreeMap<u32, f64>;
 
-/// The CPU time for a unit of work of a system's trials, in seconds.
-pub fn cpu_s(observations: &[Observation], system: &str) -> ByBlock {
+/// The CPU time for a unit of work of a scenario's trials, in seconds.
+pub fn cpu_s(observations: &[Observation], scenario: &Scenario) -> ByBlock {
     let of = |observation: &Observation| {
         let trial = &observation.trial;
         let Outcome::Measured(m) = &observation.outcome else { return None };
         let unit = &trial.scenario.workload().about().unit;
         let cpu_s = figure_of(Figure::CpuPerUnit, unit, m)?;
-        (trial.scenario.system == system && !trial.twin).then_some((trial.block(), cpu_s))
+        (trial.scenario == *scenario && !trial.twin).then_some((trial.block(), cpu_s))
     };
     observations.iter().filter_map(of).collect()
 }

@@ -4,6 +4,7 @@
 //! once, and [`upstream`] gives commands a server behind them.
 
 pub mod arms;
+pub mod budget;
 pub mod knobs;
 pub mod learn;
 mod names;

@@ -127,14 +127,6 @@ impl Question {
         }
     }
 
-    /// The options of a comparison of commands. None if it asks something else.
-    pub fn into_try(self) -> Option<try_verb::Args> {
-        match self {
-            Self::Try(args) if !args.is_of_commits() => Some(*args),
-            _ => None,
-        }
-    }
-
     /// What a run that answers it saves of it.
     fn asked(&self, command: &str) -> Asked {
         let at_once = self.is_of_commits() || self.has_ledger();
@@ -150,7 +142,8 @@ impl Question {
         }
     }
 
-    fn fleet(&mut self) -> &mut FleetArgs {
+    /// The machines of its run.
+    pub fn fleet(&mut self) -> &mut FleetArgs {
         match self {
             Self::Run(args) => &mut args.lab.fleet,
             Self::Try(args) => &mut args.fleet,

@@ -140,9 +140,9 @@ impl Saved {
         Ok(Self { id, header, observations, found })
     }
 
-    /// Its observations.
-    pub fn observations(&self) -> &[Observation] {
-        &self.observations
+    /// What began it, and its plan.
+    pub fn header(&self) -> &RunHeader {
+        &self.header
     }
 
     /// The run in a format, in one screen if that is text. The judgement is for the formats that are read by CI,

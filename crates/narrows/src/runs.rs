@@ -81,6 +81,8 @@ pub enum Screen {
     Nothing,
     /// Nothing at all: the run is one step of several.
     Step,
+    /// Nothing at all, and nothing of its rounds either: what arms show one by one answers another question.
+    Test,
 }
 
 /// What stopped a run before its end.
@@ -156,34 +158,20 @@ impl Run {
         files: Limit,
         cancel: &Arc<AtomicBool>,
     ) -> anyhow::Result<Option<Place>> {
-        let Parts { catalog, typed, scripted, services } = parts;
         let plan = &self.header.plan;
         let mut systems = plan.trials.iter().map(|trial| &trial.scenario.system);
-        if let Some(error) = systems.find_map(|system| catalog.get(system).err()) {
+        if let Some(error) = systems.find_map(|system| parts.catalog.get(system).err()) {
             return Err(error.into());
         }
-        let mut executor = lab.lab(catalog, files, cancel)?;
-        command::bring_again(scripted, plan, &mut *executor)?;
-        if !typed {
-            let systems: BTreeSet<String> =
-                plan.trials.iter().map(|trial| trial.scenario.system.clone()).collect();
-            if !lab.is_fake() {
-                first_use::show_named(catalog, &systems);
-            }
-            // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
-            let _ = executor.probe(&systems);
-        } else if !self.look_again(&mut *executor)? {
-            common::say(format_args!("interrupted before the next trial: run {} is as it was", self.id));
-            return Ok(None);
+        if !parts.typed && !lab.is_fake() {
+            first_use::show_named(parts.catalog, &named(plan));
         }
-        Ok(Some(Place { executor, services }))
-    }
-
-    /// Checks that the commands of the run, unless it has ended, start and answer as when it began. Returns false if the user
-    /// interrupted.
-    fn look_again(&self, executor: &mut dyn Executor) -> anyhow::Result<bool> {
         let ended = self.store.runs()?.iter().flatten().any(|run| run.id == self.id && run.finished);
-        if ended { Ok(true) } else { learn::look_again(executor, &self.header.plan) }
+        let place = place(plan, lab, parts, files, cancel, !ended)?;
+        if place.is_none() {
+            common::say(format_args!("interrupted before the next trial: run {} is as it was", self.id));
+        }
+        Ok(place)
     }
 
     /// Carries out what is missing, shows its progress, stops what runs beside it, and prints what was found.
@@ -196,23 +184,26 @@ impl Run {
         cancel: &AtomicBool,
         screen: Screen,
     ) -> anyhow::Result<(ExitCode, Findings)> {
-        let done = self.carry_out_trials(&mut *executor, cancel)?;
+        let done = self.carry_out_trials(&mut *executor, cancel, screen != Screen::Test)?;
         command::stop(services);
         self.finish(done, screen)
     }
 
-    /// Says whether all was done, or why not.
+    /// Says whether all was done, or why not. With `news`, what rounds show is told.
     fn carry_out_trials(
         &self,
         executor: &mut dyn Executor,
         cancel: &AtomicBool,
+        news: bool,
     ) -> anyhow::Result<Result<(), Stopped>> {
         let noise = earlier::noise(self);
         let Self { id, store, header: RunHeader { plan, .. }, quiet, .. } = self;
         let pending = store.missing(*id)?;
         announcement::announce(plan, pending.len(), *id, noise);
         executor.prepare(plan, &pending, &mut |line| common::say(line));
-        let mut progress = progress::RunProgress::new(plan, &pending, store.observations(*id)?, *quiet);
+        // The rounds of a search are short and many, so none of them is news.
+        let news = news && !is_search(plan);
+        let mut progress = progress::RunProgress::new(plan, &pending, store.observations(*id)?, *quiet, news);
         let done = session::carry_out(executor, store, *id, cancel, &mut progress);
         progress.clear();
         Ok(match (done, executor.away()) {
@@ -277,7 +268,7 @@ impl Run {
                 common::print(&(report::brief(found, width, colour) + &rest + &verdicts))?;
             }
             Screen::Nothing => common::say(rest.trim()),
-            Screen::Step => {}
+            Screen::Step | Screen::Test => {}
         }
         Ok(())
     }
@@ -330,6 +321,35 @@ impl Run {
             stores::shown(path)
         )
     }
+}
+
+/// The names of the systems of a plan.
+fn named(plan: &Plan) -> BTreeSet<String> {
+    plan.trials.iter().map(|trial| trial.scenario.system.clone()).collect()
+}
+
+/// Makes ready for the trials of a plan whose systems were measured before, as `lab` says. With `look`, commands must start and answer
+/// as they did then. None if the user interrupted.
+///
+/// # Errors
+/// Something is no longer as it was.
+pub fn place(
+    plan: &Plan,
+    lab: &LabArgs,
+    Parts { catalog, typed, scripted, services }: Parts<'_>,
+    files: Limit,
+    cancel: &Arc<AtomicBool>,
+    look: bool,
+) -> anyhow::Result<Option<Place>> {
+    let mut executor = lab.lab(catalog, files, cancel)?;
+    command::bring_again(scripted, plan, &mut *executor)?;
+    if !typed {
+        // A system that lacks something by now fails its trials. An interruption ends the run before its next trial.
+        let _ = executor.probe(&named(plan));
+    } else if look && !learn::look_again(&mut *executor, plan)? {
+        return Ok(None);
+    }
+    Ok(Some(Place { executor, services }))
 }
 
 /// Says why there is no first trial.

@@ -9,7 +9,6 @@ mod duet;
 mod ledger;
 mod question;
 mod save;
-pub mod why;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -176,19 +175,32 @@ pub fn resume(args: &Args, asked: &Asked, run: &Run, lab: &LabArgs, files: Limit
         );
     }
     let (_, catalog) = comparison.arms(None)?;
-    let (scripted, services) = (args.command.script()?, comparison.services()?);
-    let parts = Parts { catalog: &catalog, typed: true, scripted, services };
-    let place = run.go_on(lab, parts, files, &comparison.cancel)?;
+    let place = run.go_on(lab, comparison.parts(&catalog)?, files, &comparison.cancel)?;
     let Some(place) = place else { return Ok(ExitCode::from(INTERRUPTED)) };
     Ok(comparison.carried_out(place, run, comparison.screen())?.code)
 }
 
-impl Args {
-    /// These with the options of `narrows why` in place of their own.
-    pub fn for_why(self, budget: Option<Duration>, quiet: bool, store: StoreArg) -> Self {
-        Self { budget, quiet, store, ledger: None, format: Format::Text, ..self }
+/// Makes the systems of a saved comparison again, its commits too, for another run.
+///
+/// # Errors
+/// They cannot be made again, or that of the other run.
+pub fn again(args: &Args, asked: &Asked, files: Limit, run: impl FnOnce(Parts<'_>) -> End) -> End {
+    let args = &args.with_upstream()?;
+    let comparison = Comparison::read(args, asked, files)?;
+    if !args.is_of_commits() {
+        let (_, catalog) = comparison.arms(None)?;
+        return run(comparison.parts(&catalog)?);
     }
+    let repository = commits::repository(&comparison.dir, &comparison.cancel)?;
+    let revisions = repository.resolve(&args.commits.git)?;
+    // The clones stay as they are as long as this value lives.
+    let mut clones = Clones::new(&repository, None);
+    let commits = Commits::prepare(args, &mut clones, &revisions)?;
+    let (_, catalog) = comparison.arms(Some(&commits))?;
+    run(comparison.parts(&catalog)?)
+}
 
+impl Args {
     /// Says that answers are streams of several events, if no figure is about how they arrive.
     fn tell_of_streams(&self, events: Option<u64>) {
         let of_streams = |choice: &FigureChoice| choice.figure(Workload::Requests).is_of_streams();
@@ -255,6 +267,12 @@ impl<'a> Comparison<'a> {
         let insert = if arms.there { Catalog::insert_there } else { Catalog::insert };
         arms.systems.iter().for_each(|system| insert(&mut catalog, system.clone()));
         Ok((arms, catalog))
+    }
+
+    /// What another run of the same systems needs of the question.
+    fn parts<'c>(&self, catalog: &'c Catalog) -> anyhow::Result<Parts<'c>> {
+        let (scripted, services) = (self.args.command.script()?, self.services()?);
+        Ok(Parts { catalog, typed: true, scripted, services })
     }
 
     fn services(&self) -> anyhow::Result<Vec<Service>> {

@@ -35,6 +35,10 @@ pub struct TcpEnd {
     pub window_limited_us: Option<u64>,
     /// Microseconds of these in which their own send buffer was full.
     pub buffer_limited_us: Option<u64>,
+    /// The most bytes that the kernel keeps for one of them until they are read, as getsockopt(2) says of `SO_RCVBUF`: with what
+    /// it needs itself. Of several sockets, the largest.
+    #[serde(default)]
+    pub receive_buffer: Option<u64>,
 }
 
 /// Both ends of a server's connections.
@@ -113,6 +117,7 @@ impl TcpEnd {
             busy_us: both(self.busy_us, other.busy_us),
             window_limited_us: both(self.window_limited_us, other.window_limited_us),
             buffer_limited_us: both(self.buffer_limited_us, other.buffer_limited_us),
+            receive_buffer: self.receive_buffer.max(other.receive_buffer),
         }
     }
 

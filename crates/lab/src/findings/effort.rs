@@ -49,6 +49,9 @@ pub struct Effort {
     pub tcp_in: Option<Sent>,
     /// What TCP sent for the system.
     pub tcp_out: Option<Sent>,
+    /// The largest receive buffer of its sockets, bytes (`SO_RCVBUF` of socket(7)). None if the kernel does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_buffer: Option<f64>,
     /// Bytes that were sent to the system for a unit of work.
     #[serde(skip)]
     pub(super) bytes_in_per_unit: Option<f64>,
@@ -184,6 +187,7 @@ impl Effort {
             softirq_share: median(trials.clone().filter_map(|m| m.system.softirq_share)),
             tcp_in: ends.and_then(|(counts, tcp)| sent(tcp.clients, counts.bytes, &counts)),
             tcp_out: ends.and_then(|(counts, tcp)| sent(tcp.server, counts.bytes_received, &counts)),
+            receive_buffer: server.and_then(|(_, end)| end.receive_buffer).map(|bytes| bytes as f64),
             bytes_in_per_unit: counted.and_then(|counts| counts.per_operation(counts.bytes, unit)),
             unacknowledged_s: server.and_then(|(counts, end)| each(end.busy_us? as f64 / 1e6, &counts)),
             segments_of_answer: server.and_then(|(counts, end)| each(end.data_segments as f64, &counts)),
@@ -221,6 +225,7 @@ mod tests {
             busy_us: Some(100),
             window_limited_us: Some(40),
             buffer_limited_us: None,
+            receive_buffer: Some(131_072),
         };
         let tcp = Some(TcpEnds { clients: Some(end), server: None });
         KernelCounts { operations: 20, bytes: 4000, tcp, ..KernelCounts::default() }

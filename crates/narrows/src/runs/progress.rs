@@ -28,8 +28,8 @@ pub struct RunProgress {
     expected: f64,
     began: Instant,
     failed: u32,
-    /// Whether the plan is a search. Its rounds are short and many, so none of them is news.
-    search: bool,
+    /// Whether what rounds show is told.
+    news: bool,
 }
 
 /// The lines that change in place: one for the trials, one for each experiment with findings, and one for the last
@@ -62,16 +62,15 @@ impl StatusLines {
 
 impl RunProgress {
     /// The progress of a plan with these pending trials and earlier observations. Lines are in place on a terminal,
-    /// unless `plain`.
-    pub fn new(plan: &Plan, pending: &[u32], seen: Vec<Observation>, plain: bool) -> Self {
+    /// unless `plain`. With `news`, what rounds show is told.
+    pub fn new(plan: &Plan, pending: &[u32], seen: Vec<Observation>, plain: bool, news: bool) -> Self {
         let trials = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
         let left = trials.map(|trial| plan.trial_s(trial)).sum();
         let in_place = !plain && std::io::stderr().is_terminal();
         let status = in_place.then(|| StatusLines::new(pending.len(), plan.experiments.len()));
-        let search = plan.experiments.iter().any(|planned| planned.search.is_some());
         let interim = InterimFindings::new(plan, seen, in_place);
         let plan = plan.clone();
-        Self { status, interim, plan, left, expected: 0.0, began: Instant::now(), failed: 0, search }
+        Self { status, interim, plan, left, expected: 0.0, began: Instant::now(), failed: 0, news }
     }
 
     /// Removes the status lines.
@@ -120,7 +119,7 @@ impl Progress for RunProgress {
         if let Some(status) = &self.status {
             status.trials.inc_length(trials.len() as u64);
         }
-        if self.search {
+        if !self.news {
             return;
         }
         let rounds: BTreeSet<u32> = trials.iter().map(|trial| trial.round + 1).collect();
@@ -144,7 +143,7 @@ impl Progress for RunProgress {
             status.trials.inc(1);
         }
         // The plan of a search grows elsewhere, so its findings cannot be computed here.
-        if self.search {
+        if !self.news {
             return;
         }
         let Some(standing) = self.interim.ended(observation) else { return };

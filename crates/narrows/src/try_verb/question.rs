@@ -16,28 +16,14 @@ use systems::{Catalog, Manifest, Value, Workload};
 use super::Args;
 use crate::command::learn::Learnt;
 use crate::command::pace::{self, Chosen, Tempo, WARMUP, WINDOW};
-use crate::command::{self, arms::Arms};
+use crate::command::{self, arms::Arms, budget};
 use crate::common::{self, Usage};
 use crate::condition::{self, FigureChoice};
 use crate::driver_args;
 
-/// The default budget.
-const BUDGET_S: f64 = 60.0;
-
-/// The rounds that there are without a budget, however many points there are, unless they take longer than this.
-const FEWEST_ROUNDS: f64 = 6.0;
-const LONGEST_S: f64 = 240.0;
-
 /// The experiment of figures at saturation, and that of those below.
 const CLOSED: &str = "try";
 const OPEN: &str = "try-at-rate";
-
-/// The budget of a plan without one, seconds.
-fn usual_budget_s(plan: &Plan) -> f64 {
-    let round_s = plan.round_s();
-    let long_s = (FEWEST_ROUNDS * round_s).min(LONGEST_S);
-    BUDGET_S.max(long_s).max(stats::FEWEST_ROUNDS as f64 * round_s)
-}
 
 /// Knobs with their values.
 type Axes<'a> = Vec<(&'a str, Vec<Value>)>;
@@ -77,8 +63,8 @@ impl Args {
         }
         let chosen = Chosen { warmup: self.warmup.is_some() || self.cold, window: self.duration.is_some() };
         let closed = self.command.traffic().rate.is_none() && self.objective().is_none();
-        let rounds = self.rounds.map_or(FEWEST_ROUNDS, f64::from);
-        let all_s = self.budget.map_or(BUDGET_S, |budget| budget.as_secs_f64());
+        let rounds = self.rounds.map_or(budget::FEWEST_ROUNDS, f64::from);
+        let all_s = self.budget.map_or(budget::BUDGET_S, |budget| budget.as_secs_f64());
         pace::suited(self.timing(), chosen, paces, closed, all_s / (rounds * round.max(1) as f64))
     }
 
@@ -172,7 +158,7 @@ impl Args {
             (Some(_), _) => {}
             (None, _) if self.has_ledger() => {
                 self.check_budget(&plan)?;
-                plan.fill(self.budget.map_or_else(|| usual_budget_s(&plan), |budget| budget.as_secs_f64()));
+                plan.fill(self.budget.map_or_else(|| budget::usual_s(&plan), |budget| budget.as_secs_f64()));
             }
             (None, Some(budget)) => {
                 let budget_s = budget.as_secs_f64();
@@ -181,7 +167,7 @@ impl Args {
                 plan.grow_within(budget_s, false);
             }
             (None, None) => {
-                plan.grow_within(usual_budget_s(&plan), true);
+                plan.grow_within(budget::usual_s(&plan), true);
             }
         }
         Ok(plan)
@@ -190,16 +176,7 @@ impl Args {
     /// Checks that the rounds that a comparison takes fit into the budget.
     pub(super) fn check_budget(&self, plan: &Plan) -> Result<(), Usage> {
         let compared = !self.unequal && plan.experiments.iter().any(|planned| planned.scenarios.len() > 1);
-        let needed_s = plan.round_s() * stats::FEWEST_ROUNDS as f64;
-        match self.budget {
-            Some(budget) if compared && needed_s > budget.as_secs_f64() => Err(Usage(format!(
-                "--budget is too short for a comparison: that takes {} rounds of {}, so use --budget {:.0}s or more",
-                stats::FEWEST_ROUNDS,
-                report::number::seconds(plan.round_s()),
-                needed_s.ceil()
-            ))),
-            _ => Ok(()),
-        }
+        if compared { budget::check(plan, self.budget) } else { Ok(()) }
     }
 
     /// The conditions of `--fail-if`.

@@ -90,6 +90,9 @@ const ERROR: u16 = 2;
 const DONE: u16 = 3;
 /// `INET_DIAG_INFO`, the attribute with `struct tcp_info`.
 const INFO: u16 = 2;
+/// `INET_DIAG_SKMEMINFO`, the attribute with the socket's memory: 32-bit numbers, of which the second is the size of its receive buffer
+/// (`SK_MEMINFO_RCVBUF`).
+const MEMORY: u16 = 7;
 /// The states of sockets that have such an account: not `TIME_WAIT`, not `LISTEN`, not closed, not half open.
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 const TCP: u8 = 6;
@@ -102,7 +105,7 @@ fn request(family: u16) -> Vec<u8> {
     bytes.extend(BY_FAMILY.to_ne_bytes());
     bytes.extend(DUMP.to_ne_bytes());
     bytes.extend([0; 8]); // sequence and sender
-    bytes.extend([family as u8, TCP, 1 << (INFO - 1), 0]);
+    bytes.extend([family as u8, TCP, 1 << (INFO - 1) | 1 << (MEMORY - 1), 0]);
     bytes.extend(STATES.to_ne_bytes());
     bytes.resize(LENGTH, 0); // any port, any address, any interface, no cookie
     bytes
@@ -149,15 +152,18 @@ fn socket(message: &[u8], port: u16) -> Option<(u64, Socket)> {
         return None;
     }
     let cookie = fields.u64(44)?;
+    let (mut did, mut receive_buffer) = (None, None);
     let mut attributes = message.get(72..)?;
     while let Some((length, kind)) = Fields(attributes).u16(0).zip(Fields(attributes).u16(2)) {
         let value = attributes.get(4..usize::from(length))?;
-        if kind == INFO {
-            return Some((cookie, Socket { of_server, did: account(value)? }));
+        match kind {
+            INFO => did = account(value),
+            MEMORY => receive_buffer = Fields(value).u32(4).map(u64::from),
+            _ => {}
         }
         attributes = attributes.get(aligned(length.into())..).unwrap_or_default();
     }
-    None
+    Some((cookie, Socket { of_server, did: TcpEnd { receive_buffer, ..did? } }))
 }
 
 /// Whether the 16 bytes of an address begin with 127, or are those of `::1` or of the former in the form of IPv6. An address
@@ -182,6 +188,7 @@ fn account(info: &[u8]) -> Option<TcpEnd> {
         busy_us: fields.u64(168),
         window_limited_us: fields.u64(176),
         buffer_limited_us: fields.u64(184),
+        receive_buffer: None,
     })
 }
 
@@ -237,6 +244,7 @@ mod tests {
         body.resize(72, 0);
         body.extend(attribute(8, &[0]));
         body.extend(attribute(INFO, info));
+        body.extend(attribute(MEMORY, &[0_u32, 131_072, 0, 0].map(u32::to_ne_bytes).concat()));
         message(BY_FAMILY, &body)
     }
 
@@ -275,6 +283,7 @@ mod tests {
             busy_us: Some(1000),
             window_limited_us: Some(250),
             buffer_limited_us: Some(100),
+            receive_buffer: Some(131_072),
         };
         assert!(last.unwrap());
         let expected = [(5, Socket { of_server: true, did }), (6, Socket { of_server: false, did })];

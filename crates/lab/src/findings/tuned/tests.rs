@@ -56,7 +56,8 @@ fn plan(knobs: &[(&str, &[i64])], also: &[Figure], limits: &[Limit]) -> Plan {
     let mut setup = setup(axes);
     setup.base = Some(Base { scenario, command: String::new() });
     setup.subject.figures.others = also.to_vec();
-    let planned = Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None };
+    let planned =
+        Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None, explained: true };
     let mut plan = Plan::new(1, vec![planned]);
     assert!(begin_search(&mut plan, 80, limits));
     plan

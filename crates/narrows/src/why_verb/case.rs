@@ -1,0 +1,230 @@
+//! A test: the two scenarios of a decided comparison, and the counts in which they differ.
+//!
+//! The systems of the saved run are made again, and get one more knob. Its values tell a library that is preloaded into them what to
+//! do. So an arm is a point of that knob, and everything else is as it was. The arm without a cause has the library, too.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use inject::{Injection, LIBRARY, VARIABLE};
+use lab::experiment::Figure;
+use lab::findings::{Claim, FigureView};
+use lab::mediation;
+use lab::observation::Scenario;
+use lab::plan::{Plan, Planned};
+use lab::store::Store;
+use systems::knob::{Kind, Knob};
+use systems::machine::Limit;
+use systems::manifest::Program;
+use systems::{Catalog, Manifest, Role, Scratch, Value};
+
+use super::suspect::{DOSES, Suspect, suspects};
+use super::verdicts::{Arms, Dosed, verdicts};
+use crate::command::budget;
+use crate::common::{self, End, INTERRUPTED};
+use crate::lab_args::LabArgs;
+use crate::report_verb::Saved;
+use crate::runs::{self, Asked, Parts, Run, Screen};
+
+/// The knob that injects.
+const KNOB: &str = "injected";
+
+/// Where a test is saved, and how it is carried out.
+pub struct Place<'a> {
+    /// The store of the saved run.
+    pub store: &'a Path,
+    /// The time that it may take.
+    pub budget: Option<Duration>,
+    /// Whether progress is shown in plain lines.
+    pub quiet: bool,
+    /// The limit on open files.
+    pub files: Limit,
+    /// What the run of the test saves of its question.
+    pub asked: &'a Asked,
+}
+
+/// What is tested.
+pub struct Case<'a> {
+    saved: &'a Saved,
+    planned: &'a Planned,
+    figure: Figure,
+    faster: &'a Scenario,
+    slower: &'a Scenario,
+    suspects: Vec<Suspect>,
+}
+
+impl<'a> Case<'a> {
+    /// The first claim of the run about two scenarios that differ in what can be injected.
+    ///
+    /// # Errors
+    /// The run decides nothing, or its scenarios do not differ so.
+    pub fn of(saved: &'a Saved) -> anyhow::Result<Self> {
+        let compared = || saved.found.views().flat_map(|e| compared(e).map(move |both| (e, both)));
+        if compared().next().is_none() {
+            bail!(
+                "the run decides nothing, so there is no reason to test: it needs more rounds, or its arms do not differ"
+            );
+        }
+        let case = compared().find_map(|(e, both)| {
+            let [faster, slower] = both.map(|at| e.estimates.get(at));
+            let suspects = suspects(faster?, slower?);
+            let plan = &saved.header().plan;
+            let planned = plan.experiments.iter().find(|planned| planned.name == e.shared.setup.name)?;
+            let [faster, slower] = [&faster?.scenario, &slower?.scenario];
+            (!suspects.is_empty()).then_some(Self {
+                saved,
+                planned,
+                figure: e.figure,
+                faster,
+                slower,
+                suspects,
+            })
+        });
+        case.context(
+            "there is nothing to test. Narrows can inject shorter reads, more system calls, more context switches and smaller \
+             receive buffers. The slower one has none of these, or they were not counted (see `narrows doctor`)",
+        )
+    }
+
+    /// Carries out the test with the systems of the run, and prints what became of each suspect.
+    pub fn test(&self, place: &Place<'_>, parts: Parts<'_>) -> End {
+        self.check_versions(parts.catalog)?;
+        let scratch = Scratch::new().context("no folder for the library that is preloaded")?;
+        let library = scratch.path().join("inject.so");
+        std::fs::write(&library, LIBRARY).with_context(|| format!("cannot write {}", library.display()))?;
+        let values = self.values();
+        let mut catalog = parts.catalog.clone();
+        for system in [&self.faster.system, &self.slower.system] {
+            let manifest = injected(parts.catalog.get(system)?, &library, values.clone())?;
+            catalog.insert(manifest);
+        }
+        let (plan, arms) = self.plan(&catalog, values, place.budget)?;
+        let cancel = common::cancellation()?;
+        let parts = Parts { catalog: &catalog, ..parts };
+        let there = runs::place(&plan, &LabArgs::default(), parts, place.files, &cancel, true)?;
+        let Some(there) = there else {
+            common::say("interrupted before the first trial");
+            return Ok(ExitCode::from(INTERRUPTED));
+        };
+        let store = Store::open(place.store)?;
+        let run = Run::begin(store, plan, place.asked, &*there.executor, place.quiet)?;
+        let (code, found) = run.carry_out(there, &cancel, Screen::Test)?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code);
+        }
+        common::print(verdicts(&arms, &found, &run.store.observations(run.id)?))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// # Errors
+    /// A name stands for another commit than in the run.
+    fn check_versions(&self, catalog: &Catalog) -> anyhow::Result<()> {
+        let versions = self.saved.found.experiments.iter().flat_map(|e| &e.shared.versions);
+        for (system, before) in versions {
+            if let Some(now) = catalog.get(system).ok().and_then(|manifest| manifest.version.as_ref())
+                && before != now
+            {
+                bail!(
+                    "{system} was {before} in the run, and is {now} now: compare them again, and ask why of that run"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of the knob: nothing, and the doses of each suspect.
+    fn values(&self) -> Vec<Value> {
+        let doses = self.suspects.iter().flat_map(|suspect| DOSES.map(|dose| suspect.injection(dose)));
+        let all = std::iter::once(Injection::default()).chain(doses);
+        all.map(|injection| Value::Text(injection.to_string())).collect()
+    }
+
+    /// The plan of the test, and what its scenarios are.
+    fn plan(
+        &self,
+        catalog: &Catalog,
+        values: Vec<Value>,
+        budget: Option<Duration>,
+    ) -> anyhow::Result<(Plan, Arms)> {
+        let [nothing, doses @ ..] = values.as_slice() else { bail!("there is nothing to inject") };
+        let test = mediation::Test {
+            saved: &self.saved.header().plan,
+            planned: self.planned,
+            figure: self.figure,
+            faster: self.faster,
+            slower: self.slower,
+            knob: KNOB,
+            nothing: nothing.clone(),
+            doses: doses.to_vec(),
+            command: catalog.get(&self.faster.system)?.program.command_line(),
+        };
+        let arm = |of: &Scenario, value: &Value| test.arm(of, value).map_err(anyhow::Error::msg);
+        let dosed = self.suspects.iter().zip(doses.chunks(DOSES.len())).map(|(suspect, doses)| {
+            let arms = doses.iter().map(|dose| arm(self.faster, dose)).collect::<anyhow::Result<_>>()?;
+            Ok(Dosed { suspect: *suspect, arms })
+        });
+        let arms = Arms {
+            faster: arm(self.faster, nothing)?,
+            dosed: dosed.collect::<anyhow::Result<_>>()?,
+            slower: arm(self.slower, nothing)?,
+        };
+        let mut plan = test.plan(common::new_seed()).map_err(anyhow::Error::msg)?;
+        budget::check(&plan, budget)?;
+        plan.fill(budget.map_or_else(|| budget::usual_s(&plan), |budget| budget.as_secs_f64()));
+        Ok((plan, arms))
+    }
+}
+
+/// The decided comparisons of the claims, each the better one first.
+fn compared(e: FigureView<'_>) -> impl Iterator<Item = [usize; 2]> {
+    e.claims.iter().filter_map(|claim| match claim {
+        Claim::Knob { comparison, .. }
+        | Claim::Systems { comparison, .. }
+        | Claim::Cliff { comparison, .. } => comparison.better_first(),
+        _ => None,
+    })
+}
+
+/// A system with the knob, and with the library before those that are preloaded into it already.
+///
+/// # Errors
+/// Nothing can be preloaded into it, or it has such a knob.
+fn injected(manifest: &Manifest, library: &Path, values: Vec<Value>) -> anyhow::Result<Manifest> {
+    let name = &manifest.name;
+    let mut manifest = manifest.clone();
+    let Program::Started(start) = &mut manifest.program else {
+        bail!(
+            "{name} is a server that runs already: nothing can be injected into it; let `narrows try` start it with its command"
+        );
+    };
+    if manifest.role == Role::Client {
+        bail!(
+            "{name} is a client: reasons are tested of servers only, because causes are injected where connections are accepted"
+        );
+    }
+    let literal = |text: &str| text.replace('{', "{{").replace('}', "}}");
+    let given = start.env.get("LD_PRELOAD").cloned();
+    let given = given.or_else(|| std::env::var("LD_PRELOAD").ok().map(|given| literal(&given)));
+    let given = given.filter(|given| !given.is_empty()).map_or_else(String::new, |given| format!(":{given}"));
+    start.env.insert("LD_PRELOAD".to_owned(), literal(&library.display().to_string()) + &given);
+    start.env.insert(VARIABLE.to_owned(), format!("{{{KNOB}}}"));
+    let knob = Knob {
+        kind: Kind::Choice,
+        default: Value::Text(Injection::default().to_string()),
+        values,
+        min: None,
+        max: None,
+        max_here: None,
+        about: "a suspected cause".to_owned(),
+        workloads: manifest.workloads.clone(),
+        effect: None,
+        amount: false,
+        alike: None,
+    };
+    if manifest.knobs.insert(KNOB.to_owned(), knob).is_some() {
+        bail!("{name} has a knob `{KNOB}`, which tests of reasons need for themselves: give it another name");
+    }
+    Ok(manifest)
+}

@@ -1,0 +1,110 @@
+//! What became of each suspected cause, in words.
+
+use lab::findings::{Estimate, FigureView, Findings};
+use lab::mediation::{Mediated, Tested, cost_of_event, cpu_s, mediated};
+use lab::observation::{Observation, Scenario};
+
+use super::suspect::{DOSES, Suspect};
+
+/// A suspect with the scenarios that were given its doses, in the order of [`DOSES`].
+pub struct Dosed {
+    /// The suspect.
+    pub suspect: Suspect,
+    /// The scenarios.
+    pub arms: Vec<Scenario>,
+}
+
+/// The arms of a test.
+pub struct Arms {
+    /// The faster one, with the library and without a cause.
+    pub faster: Scenario,
+    /// What it is given.
+    pub dosed: Vec<Dosed>,
+    /// The slower one.
+    pub slower: Scenario,
+}
+
+/// What became of each suspected cause, a line for each.
+pub fn verdicts(arms: &Arms, found: &Findings, observations: &[Observation]) -> String {
+    let e = found.views().next();
+    let said = |dosed: &Dosed| {
+        let words = dosed.suspect.words();
+        match e.as_ref().and_then(|e| verdict(arms, dosed, e)) {
+            Some(verdict) => format!("{verdict}{}\n", each_costs(arms, dosed, observations)),
+            None => format!("not tested: {words}. An arm was not measured; `narrows report` says why\n"),
+        }
+    };
+    arms.dosed.iter().map(said).collect()
+}
+
+/// What became of a suspected cause. None if an arm has no figure.
+fn verdict(arms: &Arms, Dosed { suspect, arms: doses }: &Dosed, e: &FigureView<'_>) -> Option<String> {
+    let row = |arm: &Scenario| e.estimates.iter().find(|row| row.scenario == *arm && row.trials > 0);
+    let [half, once, twice] = doses.as_slice() else { return None };
+    let (faster, injected, slower) = (row(&arms.faster)?, row(once)?, row(&arms.slower)?);
+    let words = suspect.words();
+    match suspect.has_taken(injected) {
+        None => {
+            return Some(format!(
+                "not tested: {words}. Narrows could not count them in this run; see `narrows doctor`"
+            ));
+        }
+        Some(false) => {
+            let why = suspect.why_not_taken();
+            return Some(format!(
+                "cannot be tested here: {words}. What was injected did not take effect: {why}"
+            ));
+        }
+        Some(true) => {}
+    }
+    let share = |arm: &Estimate| mediated(e.figure, &faster.by_round, &arm.by_round, &slower.by_round);
+    let Some(found) = share(injected) else {
+        return Some(format!(
+            "not tested: {words}. In this run the slower one is not certainly slower; give more time with --budget"
+        ));
+    };
+    let other = |arm: &Scenario| row(arm).and_then(share).map(|share| percent(share.share));
+    let doses = match (other(half), other(twice)) {
+        (Some(half), Some(twice)) => format!("; half of it makes {half}, and twice of it {twice}"),
+        _ => String::new(),
+    };
+    Some(format!("{}{doses}", said(&found, &words)))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn said(share: &Mediated, words: &str) -> String {
+    let interval = format!(
+        "{} [{}, {}] of the difference ({} rounds)",
+        percent(share.share),
+        percent(share.low),
+        percent(share.high),
+        share.rounds
+    );
+    match share.tested {
+        Tested::Proven => format!("proven: {words}. This alone makes {interval}"),
+        Tested::Excluded => format!("excluded: {words}. This alone makes {interval}"),
+        Tested::GoesWith => {
+            format!("goes with it: {words}. This alone makes {interval}; more rounds may decide it")
+        }
+    }
+}
+
+/// What each event costs on this machine, from the arm with the largest dose.
+fn each_costs(arms: &Arms, Dosed { suspect, arms: doses }: &Dosed, observations: &[Observation]) -> String {
+    let of = |arm: &Scenario| cpu_s(observations, arm);
+    let largest = doses.last().zip(DOSES.last());
+    let cost = largest.and_then(|(arm, dose)| {
+        let (events, what) = suspect.events(*dose)?;
+        Some((cost_of_event(&of(&arms.faster), &of(arm), events)?, what))
+    });
+    match cost {
+        Some(([cost, low, high], what)) if low > 0.0 => {
+            let [cost, low, high] = [cost, low, high].map(|seconds| seconds * 1e6);
+            format!(". Each further {what} costs {cost:.2} us of CPU [{low:.2}, {high:.2}] on this machine")
+        }
+        _ => String::new(),
+    }
+}
