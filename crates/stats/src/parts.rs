@@ -76,14 +76,16 @@ pub fn part_changes(ratio: &Location, rounds: [&[Counted]; 2], level: f64) -> Op
     let change = |(part, own): (usize, f64)| {
         let dispersion = ((DRAWN * usual + own_df * own) / (DRAWN + own_df)).max(1.0);
         let [first, second] = [0, 1].map(|arm: usize| arms.get(arm).map_or(0.0, |arm| arm.share(part)));
-        let variance = arms[0].variance(part) + whole * whole * arms[1].variance(part);
-        let half = critical * (dispersion * variance).sqrt();
-        PartChange {
-            first,
-            second: whole * second,
-            low: second * lowest.exp() - first - half,
-            high: second * highest.exp() - first + half,
-        }
+        // The interval if the wholes' ratio is this one. Its ends bend away from the middle as the ratio grows, so over all ratios
+        // of an interval they are farthest at one of its ends.
+        let at = |whole: f64| {
+            let variance = arms[0].variance(part) + whole * whole * arms[1].variance(part);
+            let half = critical * (dispersion * variance).sqrt();
+            let change = whole * second - first;
+            [change - half, change + half]
+        };
+        let [[low, high], [other_low, other_high]] = [lowest, highest].map(|log| at(log.exp()));
+        PartChange { first, second: whole * second, low: low.min(other_low), high: high.max(other_high) }
     };
     Some(own.into_iter().enumerate().map(change).collect())
 }
@@ -220,6 +222,16 @@ mod tests {
             );
             assert!(found >= 0.9, "{n} rounds, runs of {run}: {found}");
         }
+    }
+
+    #[test]
+    fn what_was_not_there_has_grown_however_little_is_known_of_the_whole() {
+        // Three rounds, of which one was disturbed: the second arm takes between a third and 18 times as much.
+        let ratio = Location { estimate: 2.5_f64.ln(), error: 0.2, df: 2.0, n: 3, bound: 0.0 };
+        let first = vec![counted(vec![150, 150, 0]); 3];
+        let second = vec![counted(vec![75, 75, 150]); 3];
+        let changes = part_changes(&ratio, [&first, &second], 0.05).unwrap();
+        assert!(changes[2].has_grown() && !changes[0].has_grown() && changes[0].high > 0.0, "{changes:?}");
     }
 
     #[test]
