@@ -7,8 +7,8 @@
  * same file is loaded by glibc and musl.
  *
  * NARROWS_INJECT says what to do: `cap=BYTES`, `calls=THOUSANDTHS`, `yields=THOUSANDTHS`, `buffer=BYTES`, with commas between them.
- * `calls` and `yields` are in thousandths for each read. The rest is kept for the next read. `buffer` is what getsockopt(2) says of
- * SO_RCVBUF. Without options it only makes the system calls; the other arms are compared with that arm.
+ * `calls` and `yields` are in thousandths for each read. The rest is kept for the next read. `buffer` is the size that getsockopt(2)
+ * then returns for SO_RCVBUF. Without options it only makes the system calls; the other arms are compared with that arm.
  */
 #include <errno.h>
 #include <stddef.h>

@@ -24,8 +24,14 @@ pub struct Injection {
 /// The variable that tells the library what to do.
 pub const VARIABLE: &str = "NARROWS_INJECT";
 
-/// What the library is told as the value of [`VARIABLE`]. If nothing is injected it takes a little time by itself, so other
-/// arms are compared with one that has it, too.
+impl Injection {
+    /// Whether nothing is injected. The library takes a little time even then. So other arms are compared with one that has it, too.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What the library is told as the value of [`VARIABLE`].
 impl fmt::Display for Injection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let given = |name, number: u64| (number > 0).then(|| format!("{name}={number}"));

@@ -97,13 +97,9 @@ pub struct Planned {
     /// The search that chooses the scenarios of each round. None if each round executes all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
-    /// Whether its differences are to be explained. A test of a reason explains by its arms.
-    #[serde(default = "usually", skip_serializing_if = "Clone::clone")]
-    pub explained: bool,
-}
-
-fn usually() -> bool {
-    true
+    /// Whether it tests reasons: its arms explain, and need no explanation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_test: bool,
 }
 
 // The setup is embedded: serde flattens it, and code reads its fields as fields of the experiment.
@@ -161,7 +157,7 @@ fn is_counted(planned: &Planned, round: u32) -> bool {
 /// explains nothing, and a search compares too much to explain each comparison. In the quick form of a file a trial takes a second.
 /// Sampling would take a third more, and so cost rounds. The base's twin is started as the base is, so it is sampled, too.
 fn is_profiled(planned: &Planned, scenario: &Scenario) -> bool {
-    let explained = planned.explained && planned.search.is_none() && !scenario.is_reference();
+    let explained = !planned.is_test && planned.search.is_none() && !scenario.is_reference();
     let affordable = !planned.from_file || planned.form == Form::Full;
     explained && affordable && planned.workload.role() == Role::Server && planned.scenarios.len() > 1
 }
@@ -545,7 +541,7 @@ fn planned(
         from_file: experiment.is_from_file(),
     };
     let apply = apply(&scenarios, catalog);
-    Ok(Planned { setup, scenarios, apply, search: None, explained: true })
+    Ok(Planned { setup, scenarios, apply, search: None, is_test: false })
 }
 
 /// The scenario that the experiment names as its base: the first of that system's.

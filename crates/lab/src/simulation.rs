@@ -47,7 +47,7 @@ pub(crate) fn plan(values: i64, rounds: Rounds, seed: u64) -> Plan {
     let mut scenarios: Vec<Scenario> = (0..values).map(scenario).collect();
     scenarios.push(scenarios[0].reference());
     let setup = setup(vec![axis("knob", (0..values).map(Value::Integer).collect())]);
-    let planned = Planned { setup, scenarios, apply: Default::default(), search: None, explained: true };
+    let planned = Planned { setup, scenarios, apply: Default::default(), search: None, is_test: false };
     let (design, budget_s) = match rounds {
         Rounds::Fixed(_) => (Design::ONCE, None),
         Rounds::Auto => (Design::with_looks(USUAL_LOOKS), Some(f64::INFINITY)),
@@ -113,7 +113,7 @@ pub(crate) fn arms(count: usize, rounds: u32, seed: u64) -> Plan {
     let scenarios: Vec<Scenario> = (0..count).map(scenario).collect();
     let mut setup = setup(Vec::new());
     setup.base = Some(Base { scenario: scenarios[0].clone(), command: String::new() });
-    let planned = Planned { setup, scenarios, apply: Default::default(), search: None, explained: true };
+    let planned = Planned { setup, scenarios, apply: Default::default(), search: None, is_test: false };
     let mut plan = Plan::new(seed, vec![planned]);
     plan.grow(&[(0, rounds)]);
     plan

@@ -81,7 +81,7 @@ pub enum Screen {
     Nothing,
     /// Nothing at all: the run is one step of several.
     Step,
-    /// Nothing at all, and nothing of its rounds either: what arms show one by one answers another question.
+    /// Nothing, and nothing of its rounds: the arms of a test answer another question.
     Test,
 }
 
@@ -189,7 +189,7 @@ impl Run {
         self.finish(done, screen)
     }
 
-    /// Says whether all was done, or why not. With `news`, what rounds show is told.
+    /// Says whether all was done, or why not. `news` says whether findings are shown after each round.
     fn carry_out_trials(
         &self,
         executor: &mut dyn Executor,

@@ -433,6 +433,11 @@ impl Args {
         !self.commits.git.is_empty()
     }
 
+    /// Whether it searches among commits. Each step of the search is a run of its own.
+    pub fn is_bisection(&self) -> bool {
+        self.commits.bisect
+    }
+
     /// What may decide a condition that is inconclusive.
     fn remedy(&self) -> &'static str {
         match (self.budget, self.rounds) {

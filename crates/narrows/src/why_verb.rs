@@ -5,6 +5,7 @@ mod case;
 mod suspect;
 mod verdicts;
 
+use std::path::Path;
 use std::time::Duration;
 
 use lab::store::{RunId, Store};
@@ -17,10 +18,10 @@ use crate::fleet_args::FleetArgs;
 use crate::question::Question;
 use crate::report_verb::Saved;
 use crate::runs::{Asked, Parts};
-use crate::stores::StoreArg;
+use crate::stores::{self, StoreArg};
 use crate::try_verb;
 
-use case::{Case, Place};
+use case::{Case, How};
 
 /// `narrows why`
 #[derive(clap::Args)]
@@ -47,21 +48,42 @@ pub fn run(args: &Args, files: Limit) -> End {
     drop(store);
     let mut question = Question::of(id, saved.header())?;
     check_place(id, question.fleet())?;
+    check_question(id, &question)?;
     let case = Case::of(&saved)?;
-    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    let asked = Asked { command: common::command_line(words), question: None, at_once: true };
-    let place = Place { store: &path, budget: args.budget, quiet: args.quiet, files, asked: &asked };
+    let fleet = question.fleet().clone();
+    let asked = Asked { command: args.command(id, &path), question: None, at_once: true };
+    let how =
+        How { store: &path, budget: args.budget, quiet: args.quiet, fleet: &fleet, files, asked: &asked };
     match &question {
-        Question::Run(_) => {
+        Question::Try(tried) => try_verb::again(tried, &asked, files, |parts| case.test(&how, parts)),
+        Question::Run(_) | Question::Tune(_) => {
             let catalog = Catalog::load_all(&built_in::homes()?);
-            case.test(&place, Parts { catalog: &catalog, typed: false, scripted: None, services: Vec::new() })
+            case.test(&how, Parts { catalog: &catalog, typed: false, scripted: None, services: Vec::new() })
         }
-        Question::Try(tried) => try_verb::again(tried, &asked, files, |parts| case.test(&place, parts)),
-        Question::Tune(_) => Err(Usage(format!(
-            "run {id} is a search: compare two of its settings with `narrows try`, and ask why of that run"
-        ))
-        .into()),
     }
+}
+
+impl Args {
+    /// The command that tests the same again. What `last` means changes with this run.
+    fn command(&self, run: RunId, store: &Path) -> String {
+        let budget =
+            self.budget.map_or_else(String::new, |time| format!(" --budget {}s", time.as_secs_f64()));
+        format!("why {run}{budget}{}", stores::option(store))
+    }
+}
+
+/// # Errors
+/// The run is of several comparisons, or of none.
+fn check_question(run: RunId, question: &Question) -> Result<(), Usage> {
+    let wrong = match question {
+        Question::Tune(_) => "is a search: compare two of its settings with `narrows try`",
+        Question::Try(tried) if tried.is_bisection() => {
+            "is a step of a bisection: compare its two commits with `narrows try --git`"
+        }
+        Question::Run(asked) if asked.lab.is_fake() => "has made-up figures: run its experiment",
+        Question::Try(_) | Question::Run(_) => return Ok(()),
+    };
+    Err(Usage(format!("run {run} {wrong}, and ask why of that run")))
 }
 
 /// # Errors

@@ -84,7 +84,7 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
     };
     let trials = rounds.enumerate().map(trial).collect();
     let setup = Setup { rounds: 4, ..setup(Workload::Clients, knobs) };
-    let planned = Planned { setup, scenarios, apply: Default::default(), search: None, explained: true };
+    let planned = Planned { setup, scenarios, apply: Default::default(), search: None, is_test: false };
     Plan { trials, ..Plan::new(1, vec![planned]) }
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn arms(better: f64) -> Findings {
     let scenarios = vec![scenario("base"), scenario("new")];
     let base = Some(Base { scenario: scenarios[0].clone(), command: String::new() });
     let setup = Setup { base, ..setup(Workload::Requests, &[]) };
-    let planned = Planned { setup, scenarios, apply: Default::default(), search: None, explained: true };
+    let planned = Planned { setup, scenarios, apply: Default::default(), search: None, is_test: false };
     let mut plan = Plan::new(1, vec![planned]);
     plan.grow(&[(0, 8)]);
     let mut fake = fake(&[rule("new", &[], better)]);
@@ -145,7 +145,7 @@ impl Sought<'_> {
         setup.subject.figures.others = self.also.to_vec();
         let apply = self.knobs.iter().map(|(knob, _)| ((*knob).to_owned(), format!("{knob} {{value}};")));
         let apply = [("a".to_owned(), apply.collect())].into();
-        let planned = Planned { setup, scenarios: Vec::new(), apply, search: None, explained: true };
+        let planned = Planned { setup, scenarios: Vec::new(), apply, search: None, is_test: false };
         let experiments = vec![planned];
         let mut plan = Plan::new(1, experiments);
         assert!(rounds::begin_search(&mut plan, self.trials, self.limits));

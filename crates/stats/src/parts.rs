@@ -76,8 +76,8 @@ pub fn part_changes(ratio: &Location, rounds: [&[Counted]; 2], level: f64) -> Op
     let change = |(part, own): (usize, f64)| {
         let dispersion = ((DRAWN * usual + own_df * own) / (DRAWN + own_df)).max(1.0);
         let [first, second] = [0, 1].map(|arm: usize| arms.get(arm).map_or(0.0, |arm| arm.share(part)));
-        // The interval if the wholes' ratio is this one. Its ends bend away from the middle as the ratio grows, so over all ratios
-        // of an interval they are farthest at one of its ends.
+        // The interval if the wholes' ratio is this one. Its lower end is concave in the ratio and its upper end is convex, so each is
+        // farthest at an end of the ratio's interval.
         let at = |whole: f64| {
             let variance = arms[0].variance(part) + whole * whole * arms[1].variance(part);
             let half = critical * (dispersion * variance).sqrt();

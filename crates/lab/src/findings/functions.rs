@@ -131,8 +131,8 @@ pub struct Functions {
 pub fn functions(ratio: &Location, profiles: [&[&Profile]; 2]) -> Option<Functions> {
     let by_part = changes(ratio, profiles, own)?;
     let inclusive = changes(ratio, profiles, inclusive)?;
-    let depths = depths(profiles.into_iter().flatten().copied());
-    let (mut carrier, caller) = carrier(ratio, inclusive, &depths).unzip();
+    let stands = |candidates: &[Function]| depths(candidates, profiles.into_iter().flatten().copied());
+    let (mut carrier, caller) = carrier(ratio, inclusive, stands).unzip();
     let mut parts = by_part;
     parts.sort_by(|a, b| b.change.change().abs().total_cmp(&a.change.change().abs()));
     let lines = lines(profiles.into_iter().flatten().copied());
@@ -200,7 +200,7 @@ fn changes(
 fn carrier(
     ratio: &Location,
     inclusive: Vec<FunctionChange>,
-    depths: &BTreeMap<Function, f64>,
+    depths: impl Fn(&[Function]) -> Vec<usize>,
 ) -> Option<(FunctionChange, Option<Function>)> {
     let (low, high) = ratio.interval(LEVEL);
     if low <= 0.0 && high >= 0.0 {
@@ -222,29 +222,46 @@ fn carrier(
     let alike: Vec<FunctionChange> =
         candidates.into_iter().filter(|f| new(&f.change) >= newest - ALIKE).collect();
     let most = alike.iter().map(|f| f.change.change() * sign).fold(0.0, f64::max);
-    let mut whole: Vec<FunctionChange> =
+    let whole: Vec<FunctionChange> =
         alike.into_iter().filter(|f| f.change.change() * sign >= NEARLY_ALL * most).collect();
-    let depth = |f: &FunctionChange| depths.get(&f.function).copied().unwrap_or(0.0);
-    whole.sort_by(|a, b| depth(a).total_cmp(&depth(b)));
-    let carrier = whole.pop()?;
-    let caller = whole.pop().filter(|caller| depth(caller) < depth(&carrier));
-    Some((carrier, caller.map(|caller| caller.function)))
+    let functions: Vec<Function> = whole.iter().map(|f| f.function.clone()).collect();
+    let mut whole: Vec<(usize, FunctionChange)> = depths(&functions).into_iter().zip(whole).collect();
+    whole.sort_by_key(|(depth, _)| *depth);
+    let (depth, carrier) = whole.pop()?;
+    let caller = whole.pop().filter(|(of, _)| *of < depth);
+    Some((carrier, caller.map(|(_, caller)| caller.function)))
 }
 
-/// How far from the root each function is, in calls: the mean over its samples. Some stacks are cut, and then a function seems to stand
-/// higher than it does.
-fn depths<'p>(profiles: impl Iterator<Item = &'p Profile>) -> BTreeMap<Function, f64> {
-    let mut sums: BTreeMap<Function, (f64, f64)> = BTreeMap::new();
-    for (profile, stack) in
-        profiles.flat_map(|profile| profile.stacks.iter().map(move |stack| (profile, stack)))
-    {
-        for (depth, frame) in profile.frames_of(stack).enumerate() {
-            let (sum, samples) = sums.entry(Function::of(frame)).or_default();
-            *sum += depth as f64 * stack.count as f64;
-            *samples += stack.count as f64;
+/// In how many of the others each of these functions stands. One stands in another if it does in most samples that have both: some
+/// stacks are cut, and either may be called from elsewhere, too.
+fn depths<'p>(functions: &[Function], profiles: impl Iterator<Item = &'p Profile>) -> Vec<usize> {
+    let numbers: BTreeMap<&Function, usize> = functions.iter().zip(0..).collect();
+    // For each two, the samples in which the first stands in the second, less those the other way.
+    let mut inside: BTreeMap<(usize, usize), i64> = BTreeMap::new();
+    for profile in profiles {
+        let known: Vec<Option<usize>> =
+            profile.frames.iter().map(|frame| numbers.get(&Function::of(frame)).copied()).collect();
+        for stack in &profile.stacks {
+            let count = i64::try_from(stack.count).unwrap_or(i64::MAX);
+            let mut above: Vec<usize> = Vec::new();
+            let frames = stack.frames.iter().filter_map(|frame| *known.get(*frame as usize)?);
+            for function in frames {
+                if above.contains(&function) {
+                    continue;
+                }
+                for outer in &above {
+                    let both = inside.entry((function, *outer)).or_default();
+                    *both = both.saturating_add(count);
+                    let both = inside.entry((*outer, function)).or_default();
+                    *both = both.saturating_sub(count);
+                }
+                above.push(function);
+            }
         }
     }
-    sums.into_iter().map(|(function, (sum, samples))| (function, sum / samples.max(1.0))).collect()
+    let depth =
+        |of: usize| inside.iter().filter(|((inner, _), samples)| *inner == of && **samples > 0).count();
+    (0..functions.len()).map(depth).collect()
 }
 
 /// The samples of each part: functions by their own time, and the kernel's time by its system call.

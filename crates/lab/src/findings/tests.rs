@@ -76,13 +76,8 @@ pub(super) fn plan_of(workload: Workload, figure: Figure, systems: &[&str], axes
         duet: false,
         from_file: false,
     };
-    let planned = Planned {
-        setup,
-        scenarios: scenarios.clone(),
-        apply: BTreeMap::new(),
-        search: None,
-        explained: true,
-    };
+    let planned =
+        Planned { setup, scenarios: scenarios.clone(), apply: BTreeMap::new(), search: None, is_test: false };
     let twin = scenarios.iter().find(|s| is_reference(&s.system)).map(|s| (s.clone(), true));
     let round = twin.into_iter().chain(scenarios.iter().map(|s| (s.clone(), false)));
     let planned_trials =

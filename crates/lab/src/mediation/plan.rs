@@ -60,7 +60,6 @@ impl Test<'_> {
         let scenarios: Vec<Scenario> = arms.map(|(of, dose)| self.arm(of, dose)).collect::<Result<_, _>>()?;
         let mut plan = Plan::new(seed, vec![self.experiment(scenarios)]);
         plan.starts.clone_from(&self.saved.starts);
-        plan.together = true;
         plan.grow(&[(0, stats::FEWEST_ROUNDS as u32)]);
         Ok(plan)
     }
@@ -103,7 +102,7 @@ impl Test<'_> {
             repeats: None,
             ..setup
         };
-        Planned { setup, scenarios, apply, search: None, explained: false }
+        Planned { setup, scenarios, apply, search: None, is_test: true }
     }
 }
 

@@ -241,13 +241,8 @@ impl Surface {
             Scenario::new("e", "s", Workload::Requests, self.point(&default)).expect("the defaults are work");
         let mut setup = setup(axes);
         setup.base = Some(Base { scenario, command: String::new() });
-        let planned = Planned {
-            setup,
-            scenarios: Vec::new(),
-            apply: Default::default(),
-            search: None,
-            explained: true,
-        };
+        let planned =
+            Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None, is_test: false };
         let mut plan = Plan::new(seed, vec![planned]);
         assert!(rounds::begin_search(&mut plan, trials, &[]));
         plan

@@ -40,7 +40,7 @@ fn header(trials: u32) -> RunHeader {
         from_file: false,
     };
     let planned =
-        Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None, explained: true };
+        Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None, is_test: false };
     let scenario = Scenario::new("e", "s", workload, Default::default()).unwrap();
     let trial = |index| Trial { index, round: index, ..Trial::alone(scenario.clone(), timing) };
     let trials = (0..trials).map(trial).collect();

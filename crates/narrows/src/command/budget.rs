@@ -20,7 +20,7 @@ pub fn usual_s(plan: &Plan) -> f64 {
     BUDGET_S.max(long_s).max(stats::FEWEST_ROUNDS as f64 * round_s)
 }
 
-/// Checks that the rounds that a comparison takes fit into the budget.
+/// Checks that the fewest rounds of a comparison fit into the budget.
 pub fn check(plan: &Plan, budget: Option<Duration>) -> Result<(), Usage> {
     let needed_s = plan.round_s() * stats::FEWEST_ROUNDS as f64;
     match budget {

@@ -161,8 +161,8 @@ impl<'a> Points<'a> {
 /// # Errors
 /// A system that does not.
 pub fn look_again(executor: &mut dyn Executor, plan: &Plan) -> anyhow::Result<bool> {
-    const MOVED: &str = "the run began elsewhere, or its files have changed: continue it in the folder in which it \
-                         began, with the same files";
+    const MOVED: &str = "the run began elsewhere, or its files have changed: use the folder in which it began, \
+                         with the same files";
     for planned in &plan.experiments {
         let sent = planned.ask.clone().unwrap_or_else(|| Arc::new(Ask::get("/")));
         let mut points = Points::default();

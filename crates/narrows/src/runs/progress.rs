@@ -28,7 +28,7 @@ pub struct RunProgress {
     expected: f64,
     began: Instant,
     failed: u32,
-    /// Whether what rounds show is told.
+    /// Whether findings are shown after each round.
     news: bool,
 }
 
@@ -62,7 +62,7 @@ impl StatusLines {
 
 impl RunProgress {
     /// The progress of a plan with these pending trials and earlier observations. Lines are in place on a terminal,
-    /// unless `plain`. With `news`, what rounds show is told.
+    /// unless `plain`. `news` says whether findings are shown after each round.
     pub fn new(plan: &Plan, pending: &[u32], seen: Vec<Observation>, plain: bool, news: bool) -> Self {
         let trials = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
         let left = trials.map(|trial| plan.trial_s(trial)).sum();

@@ -20,10 +20,12 @@ use systems::machine::Limit;
 use systems::manifest::Program;
 use systems::{Catalog, Manifest, Role, Scratch, Value};
 
-use super::suspect::{DOSES, Suspect, suspects};
+use super::suspect::{Suspect, suspects};
 use super::verdicts::{Arms, Dosed, verdicts};
 use crate::command::budget;
 use crate::common::{self, End, INTERRUPTED};
+use crate::first_use;
+use crate::fleet_args::FleetArgs;
 use crate::lab_args::LabArgs;
 use crate::report_verb::Saved;
 use crate::runs::{self, Asked, Parts, Run, Screen};
@@ -31,14 +33,16 @@ use crate::runs::{self, Asked, Parts, Run, Screen};
 /// The knob that injects.
 const KNOB: &str = "injected";
 
-/// Where a test is saved, and how it is carried out.
-pub struct Place<'a> {
+/// How a test is carried out, and where it is saved.
+pub struct How<'a> {
     /// The store of the saved run.
     pub store: &'a Path,
     /// The time that it may take.
     pub budget: Option<Duration>,
     /// Whether progress is shown in plain lines.
     pub quiet: bool,
+    /// The address at which servers listen.
+    pub fleet: &'a FleetArgs,
     /// The limit on open files.
     pub files: Limit,
     /// What the run of the test saves of its question.
@@ -61,6 +65,14 @@ impl<'a> Case<'a> {
     /// # Errors
     /// The run decides nothing, or its scenarios do not differ so.
     pub fn of(saved: &'a Saved) -> anyhow::Result<Self> {
+        if let Some(planned) =
+            saved.header().plan.experiments.iter().find(|p| p.workload.role() == Role::Client)
+        {
+            bail!(
+                "{} measures clients: reasons are tested of servers only, because causes are injected where connections are accepted",
+                planned.name
+            );
+        }
         let compared = || saved.found.views().flat_map(|e| compared(e).map(move |both| (e, both)));
         if compared().next().is_none() {
             bail!(
@@ -89,8 +101,12 @@ impl<'a> Case<'a> {
     }
 
     /// Carries out the test with the systems of the run, and prints what became of each suspect.
-    pub fn test(&self, place: &Place<'_>, parts: Parts<'_>) -> End {
+    pub fn test(&self, how: &How<'_>, parts: Parts<'_>) -> End {
         self.check_versions(parts.catalog)?;
+        if !parts.typed {
+            let both = [&self.faster.system, &self.slower.system].map(Clone::clone);
+            first_use::show_named(parts.catalog, &both.into());
+        }
         let scratch = Scratch::new().context("no folder for the library that is preloaded")?;
         let library = scratch.path().join("inject.so");
         std::fs::write(&library, LIBRARY).with_context(|| format!("cannot write {}", library.display()))?;
@@ -100,16 +116,16 @@ impl<'a> Case<'a> {
             let manifest = injected(parts.catalog.get(system)?, &library, values.clone())?;
             catalog.insert(manifest);
         }
-        let (plan, arms) = self.plan(&catalog, values, place.budget)?;
+        let (plan, arms) = self.plan(&catalog, values, how.budget)?;
         let cancel = common::cancellation()?;
         let parts = Parts { catalog: &catalog, ..parts };
-        let there = runs::place(&plan, &LabArgs::default(), parts, place.files, &cancel, true)?;
+        let there = runs::place(&plan, &LabArgs::default().on(how.fleet), parts, how.files, &cancel, true)?;
         let Some(there) = there else {
             common::say("interrupted before the first trial");
             return Ok(ExitCode::from(INTERRUPTED));
         };
-        let store = Store::open(place.store)?;
-        let run = Run::begin(store, plan, place.asked, &*there.executor, place.quiet)?;
+        let store = Store::open(how.store)?;
+        let run = Run::begin(store, plan, how.asked, &*there.executor, how.quiet)?;
         let (code, found) = run.carry_out(there, &cancel, Screen::Test)?;
         if code != ExitCode::SUCCESS {
             return Ok(code);
@@ -136,9 +152,9 @@ impl<'a> Case<'a> {
 
     /// The values of the knob: nothing, and the doses of each suspect.
     fn values(&self) -> Vec<Value> {
-        let doses = self.suspects.iter().flat_map(|suspect| DOSES.map(|dose| suspect.injection(dose)));
+        let doses = self.suspects.iter().flat_map(Suspect::doses).map(|(_, injection)| injection);
         let all = std::iter::once(Injection::default()).chain(doses);
-        all.map(|injection| Value::Text(injection.to_string())).collect()
+        all.map(value).collect()
     }
 
     /// The plan of the test, and what its scenarios are.
@@ -161,9 +177,10 @@ impl<'a> Case<'a> {
             command: catalog.get(&self.faster.system)?.program.command_line(),
         };
         let arm = |of: &Scenario, value: &Value| test.arm(of, value).map_err(anyhow::Error::msg);
-        let dosed = self.suspects.iter().zip(doses.chunks(DOSES.len())).map(|(suspect, doses)| {
-            let arms = doses.iter().map(|dose| arm(self.faster, dose)).collect::<anyhow::Result<_>>()?;
-            Ok(Dosed { suspect: *suspect, arms })
+        let dosed = self.suspects.iter().map(|suspect| {
+            let doses = suspect.doses().into_iter();
+            let arms = doses.map(|(dose, injection)| Ok((dose, arm(self.faster, &value(injection))?)));
+            Ok(Dosed { suspect: *suspect, arms: arms.collect::<anyhow::Result<_>>()? })
         });
         let arms = Arms {
             faster: arm(self.faster, nothing)?,
@@ -175,6 +192,11 @@ impl<'a> Case<'a> {
         plan.fill(budget.map_or_else(|| budget::usual_s(&plan), |budget| budget.as_secs_f64()));
         Ok((plan, arms))
     }
+}
+
+/// The value of the knob that injects this.
+fn value(injection: Injection) -> Value {
+    Value::Text(injection.to_string())
 }
 
 /// The decided comparisons of the claims, each the better one first.

@@ -3,14 +3,26 @@
 use inject::Injection;
 use lab::findings::Estimate;
 
-/// The doses of a cause, as multiples of what the slower one has.
-pub const DOSES: [f64; 3] = [0.5, 1.0, 2.0];
+/// The doses of a cause, as multiples of what the slower one has more than the faster one.
+const DOSES: [f64; 3] = [HALF, ONCE, TWICE];
+/// Half of it.
+pub const HALF: f64 = 0.5;
+/// As much of it.
+pub const ONCE: f64 = 1.0;
+/// Twice of it.
+pub const TWICE: f64 = 2.0;
 
-/// The injected count must come this near to that of the slower one, as a share of the way.
+/// The injected count must go between this share of the way to the slower one and its inverse.
 const TAKEN: f64 = 0.5;
 
-/// Reads of fewer bytes for a unit of work than this fit into any receive buffer.
+/// A receive buffer must come this near to what was asked for, as a share: the kernel limits it (net.core.rmem_max).
+const NEAR: f64 = 0.1;
+
+/// A unit of work with fewer bytes than this fits into any receive buffer.
 const MANY_BYTES: f64 = 16.0 * 1024.0;
+
+/// What the slower one does less often than this for a unit of work costs it nothing worth saying.
+const LEAST: f64 = 0.1;
 
 /// What can be injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,13 +42,14 @@ impl Cause {
 
     /// The count of a row. None if nothing was counted, or if it means nothing for such work.
     fn of(self, row: &Estimate) -> Option<f64> {
-        let work = &row.work;
+        let (work, unit) = (&row.work, unit(row));
+        // Between nothing and next to nothing there is no ratio.
+        let at_least = |count: f64| count.max(LEAST / 10.0 / unit);
         match self {
             Self::Reads => work.bytes_per_read,
-            Self::Calls => work.calls_per_unit,
-            Self::Switches => work.switches_per_unit,
+            Self::Calls => work.calls_per_unit.map(at_least),
+            Self::Switches => work.switches_per_unit.map(at_least),
             Self::Buffer => {
-                let unit = row.scenario.workload().about().unit.size;
                 let bytes = work.reads_per_unit()? * work.bytes_per_read? * unit;
                 work.receive_buffer.filter(|_| bytes >= MANY_BYTES)
             }
@@ -73,21 +86,44 @@ pub fn suspects(faster: &Estimate, slower: &Estimate) -> Vec<Suspect> {
     let Some(reads) = faster.work.reads_per_unit().filter(|reads| *reads > 0.0) else { return Vec::new() };
     let suspect = |cause: Cause| {
         let [few, many] = [cause.of(faster)?, cause.of(slower)?];
-        let times = if cause.less_is_worse() { few / many } else { many / few };
-        (times >= cause.differ()).then_some(Suspect { cause, faster: few, slower: many, reads })
+        let (times, worth) = match cause.less_is_worse() {
+            true => (few / many, true),
+            false => (many / few, (many - few) * unit(slower) >= LEAST),
+        };
+        (worth && times >= cause.differ()).then_some(Suspect { cause, faster: few, slower: many, reads })
     };
     Cause::ALL.into_iter().filter_map(suspect).collect()
 }
 
+/// How many payload bytes or operations make one unit of a row's work.
+fn unit(row: &Estimate) -> f64 {
+    row.scenario.workload().about().unit.size
+}
+
 impl Suspect {
-    /// What the faster one is given for a dose of it.
-    pub fn injection(&self, dose: f64) -> Injection {
+    /// The doses, with what the faster one is given for each. Small counts leave fewer than three that differ.
+    pub fn doses(&self) -> Vec<(f64, Injection)> {
+        let mut doses: Vec<(f64, Injection)> = Vec::new();
+        for dose in [ONCE].into_iter().chain(DOSES) {
+            let injection = self.injection(dose);
+            if !injection.is_nothing() && doses.iter().all(|(_, known)| *known != injection) {
+                doses.push((dose, injection));
+            }
+        }
+        doses
+    }
+
+    fn injection(&self, dose: f64) -> Injection {
         let nothing = Injection::default();
-        let bytes = || Some((self.slower / dose).round().max(1.0) as u64);
+        let whole = |bytes: f64| Some(bytes.round().max(1.0) as u64);
         let thousandths = || (self.more_for_each_read() * 1000.0 * dose).round().max(0.0) as u64;
         match self.cause {
-            Cause::Reads => Injection { most_bytes: bytes(), ..nothing },
-            Cause::Buffer => Injection { receive_buffer: bytes(), ..nothing },
+            Cause::Reads => {
+                // So many times the reads of the faster one.
+                let times = 1.0 + (self.faster / self.slower - 1.0) * dose;
+                Injection { most_bytes: whole(self.faster / times), ..nothing }
+            }
+            Cause::Buffer => Injection { receive_buffer: whole(self.slower / dose), ..nothing },
             Cause::Calls => Injection { thousandths_of_calls: thousandths(), ..nothing },
             Cause::Switches => Injection { thousandths_of_yields: thousandths(), ..nothing },
         }
@@ -97,20 +133,26 @@ impl Suspect {
         (self.slower - self.faster) / self.reads
     }
 
-    /// By how many events for a unit of work a dose makes the faster one do more, and what one is called. None if it is no event.
+    /// How many more events for a unit of work a dose makes, and what one is called. None if it is no event.
     pub fn events(&self, dose: f64) -> Option<(f64, &'static str)> {
+        let Injection { most_bytes, thousandths_of_calls, thousandths_of_yields, .. } = self.injection(dose);
+        let of_reads = |thousandths: u64| self.reads * thousandths as f64 / 1000.0;
         match self.cause {
-            Cause::Reads => Some((self.reads * (self.faster / self.slower * dose - 1.0), "read")),
-            Cause::Calls => Some(((self.slower - self.faster) * dose, "call")),
-            Cause::Switches => Some(((self.slower - self.faster) * dose, "switch")),
+            Cause::Reads => Some((self.reads * (self.faster / most_bytes? as f64 - 1.0), "read")),
+            Cause::Calls => Some((of_reads(thousandths_of_calls), "call")),
+            Cause::Switches => Some((of_reads(thousandths_of_yields), "switch")),
             Cause::Buffer => None,
         }
     }
 
-    /// Whether the injected row has come near to the slower one, as a share of the way in logarithms. None if nothing was counted.
-    pub fn has_taken(&self, injected: &Estimate) -> Option<bool> {
-        let way = |count: f64| (count / self.faster).ln() / (self.slower / self.faster).ln();
-        self.cause.of(injected).map(|count| (TAKEN..=1.0 / TAKEN).contains(&way(count)))
+    /// Whether a dose has had its effect on the count. None if nothing was counted.
+    pub fn has_taken(&self, dose: f64, injected: &Estimate) -> Option<bool> {
+        let count = self.cause.of(injected)?;
+        if let Some(asked) = self.injection(dose).receive_buffer {
+            return Some((count / asked as f64 - 1.0).abs() <= NEAR);
+        }
+        let way = (count / self.faster).ln() / (self.slower / self.faster).ln();
+        Some(dose != ONCE || (TAKEN..=1.0 / TAKEN).contains(&way))
     }
 
     /// Why it may not have reached the program.
@@ -119,6 +161,9 @@ impl Suspect {
             Cause::Switches => {
                 "its thread yielded the core, but no other thread waited for it, so there was no switch; or it makes its system \
                  calls itself"
+            }
+            Cause::Buffer => {
+                "the kernel allows no such buffer (see net.core.rmem_max), or it makes its system calls itself"
             }
             _ => "it makes its system calls itself, or it reads with other functions",
         }
@@ -151,19 +196,22 @@ mod tests {
         let calls = suspect(Cause::Calls, 6.0, 9.0);
         let switches = suspect(Cause::Switches, 1.0, 2.0);
         let buffer = suspect(Cause::Buffer, 6e6, 87_380.0);
-        for (suspect, dose, told) in [
-            (reads, 0.5, "cap=2920"),
-            (reads, 1.0, "cap=1460"),
-            (reads, 2.0, "cap=730"),
-            (calls, 0.5, "calls=750"),
-            (calls, 2.0, "calls=3000"),
-            (switches, 1.0, "yields=500"),
-            (buffer, 2.0, "buffer=43690"),
+        for (suspect, told) in [
+            (reads, ["cap=1460", "cap=2856", "cap=738"].as_slice()),
+            (calls, &["calls=1500", "calls=750", "calls=3000"]),
+            (switches, &["yields=500", "yields=250", "yields=1000"]),
+            (buffer, &["buffer=87380", "buffer=174760", "buffer=43690"]),
+            // What rounds to the same is one dose, and what rounds to nothing is none.
+            (suspect(Cause::Reads, 2.0, 1.0), &["cap=1"]),
+            (suspect(Cause::Calls, 1.0, 1.001), &["calls=1"]),
+            (suspect(Cause::Calls, 1.0, 1.0001), &[]),
         ] {
-            assert_eq!(suspect.injection(dose).to_string(), told);
+            let doses: Vec<String> =
+                suspect.doses().iter().map(|(_, injection)| injection.to_string()).collect();
+            assert_eq!(doses, told);
         }
         assert_eq!(calls.events(2.0), Some((6.0, "call")));
-        assert_eq!(suspect(Cause::Reads, 100.0, 50.0).events(2.0), Some((6.0, "read")));
+        assert_eq!(suspect(Cause::Reads, 100.0, 50.0).events(1.0), Some((2.0, "read")));
         assert_eq!(buffer.events(2.0), None);
     }
 }

@@ -4,14 +4,21 @@ use lab::findings::{Estimate, FigureView, Findings};
 use lab::mediation::{Mediated, Tested, cost_of_event, cpu_s, mediated};
 use lab::observation::{Observation, Scenario};
 
-use super::suspect::{DOSES, Suspect};
+use super::suspect::{HALF, ONCE, Suspect, TWICE};
 
-/// A suspect with the scenarios that were given its doses, in the order of [`DOSES`].
+/// A suspect with the scenarios that were given its doses.
 pub struct Dosed {
     /// The suspect.
     pub suspect: Suspect,
-    /// The scenarios.
-    pub arms: Vec<Scenario>,
+    /// The doses, with their scenarios.
+    pub arms: Vec<(f64, Scenario)>,
+}
+
+impl Dosed {
+    /// The scenario with a dose.
+    fn arm(&self, dose: f64) -> Option<&Scenario> {
+        self.arms.iter().find(|(of, _)| *of == dose).map(|(_, arm)| arm)
+    }
 }
 
 /// The arms of a test.
@@ -38,12 +45,12 @@ pub fn verdicts(arms: &Arms, found: &Findings, observations: &[Observation]) -> 
 }
 
 /// What became of a suspected cause. None if an arm has no figure.
-fn verdict(arms: &Arms, Dosed { suspect, arms: doses }: &Dosed, e: &FigureView<'_>) -> Option<String> {
+fn verdict(arms: &Arms, dosed: &Dosed, e: &FigureView<'_>) -> Option<String> {
     let row = |arm: &Scenario| e.estimates.iter().find(|row| row.scenario == *arm && row.trials > 0);
-    let [half, once, twice] = doses.as_slice() else { return None };
-    let (faster, injected, slower) = (row(&arms.faster)?, row(once)?, row(&arms.slower)?);
+    let (faster, injected, slower) = (row(&arms.faster)?, row(dosed.arm(ONCE)?)?, row(&arms.slower)?);
+    let suspect = &dosed.suspect;
     let words = suspect.words();
-    match suspect.has_taken(injected) {
+    match suspect.has_taken(ONCE, injected) {
         None => {
             return Some(format!(
                 "not tested: {words}. Narrows could not count them in this run; see `narrows doctor`"
@@ -63,9 +70,13 @@ fn verdict(arms: &Arms, Dosed { suspect, arms: doses }: &Dosed, e: &FigureView<'
             "not tested: {words}. In this run the slower one is not certainly slower; give more time with --budget"
         ));
     };
-    let other = |arm: &Scenario| row(arm).and_then(share).map(|share| percent(share.share));
-    let doses = match (other(half), other(twice)) {
-        (Some(half), Some(twice)) => format!("; half of it makes {half}, and twice of it {twice}"),
+    let other = |dose: f64| {
+        let arm = row(dosed.arm(dose)?)?;
+        let taken = suspect.has_taken(dose, arm)?;
+        share(arm).filter(|_| taken).map(|share| percent(share.share))
+    };
+    let doses = match (other(HALF), other(TWICE)) {
+        (Some(half), Some(twice)) => format!("; half as much makes {half}, and twice as much {twice}"),
         _ => String::new(),
     };
     Some(format!("{}{doses}", said(&found, &words)))
@@ -93,11 +104,11 @@ fn said(share: &Mediated, words: &str) -> String {
 }
 
 /// What each event costs on this machine, from the arm with the largest dose.
-fn each_costs(arms: &Arms, Dosed { suspect, arms: doses }: &Dosed, observations: &[Observation]) -> String {
+fn each_costs(arms: &Arms, dosed: &Dosed, observations: &[Observation]) -> String {
     let of = |arm: &Scenario| cpu_s(observations, arm);
-    let largest = doses.last().zip(DOSES.last());
-    let cost = largest.and_then(|(arm, dose)| {
-        let (events, what) = suspect.events(*dose)?;
+    let largest = dosed.arms.iter().max_by(|(a, _), (b, _)| a.total_cmp(b));
+    let cost = largest.and_then(|(dose, arm)| {
+        let (events, what) = dosed.suspect.events(*dose)?;
         Some((cost_of_event(&of(&arms.faster), &of(arm), events)?, what))
     });
     match cost {

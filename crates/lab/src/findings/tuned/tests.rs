@@ -57,7 +57,7 @@ fn plan(knobs: &[(&str, &[i64])], also: &[Figure], limits: &[Limit]) -> Plan {
     setup.base = Some(Base { scenario, command: String::new() });
     setup.subject.figures.others = also.to_vec();
     let planned =
-        Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None, explained: true };
+        Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None, is_test: false };
     let mut plan = Plan::new(1, vec![planned]);
     assert!(begin_search(&mut plan, 80, limits));
     plan
