@@ -42,6 +42,7 @@ mod machines_run;
 mod max_rate;
 mod peers;
 mod power;
+mod preloaded;
 mod priority;
 mod reach;
 mod reasons;
