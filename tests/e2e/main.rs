@@ -62,6 +62,7 @@ mod systems_check;
 mod systems_http2;
 mod systems_tls;
 mod terminal;
+mod tls_attacks;
 mod traces;
 mod tries;
 mod tries_http2;
