@@ -20,8 +20,10 @@ const LEAST: Duration = Duration::from_millis(40);
 /// Work whose cost is counted, on findings that were made before.
 type Work<'a> = &'a dyn Fn(&Findings);
 
-/// What makes a report, with its name.
-const REPORTS: [(&str, fn(&Findings) -> String); 11] = [
+/// The name of a report, and what makes it.
+type Report = (&'static str, fn(&Findings) -> String);
+
+const REPORTS: [Report; 11] = [
     ("text", |found| text(found, 100, false)),
     ("brief", |found| brief(found, 100, false)),
     ("answers", |found| answers(found, 100, false)),
