@@ -6,32 +6,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use stats::SplitMix64;
 
+use crate::preloaded::library;
 use crate::support::fake::Lab;
 use crate::support::home::Home;
 use crate::support::{
-    Ended, Guarded, NARROWS, Served, assert_adds_up, backends, has, mark, narrows, new_mark, run, until,
+    Ended, Guarded, NARROWS, Served, assert_adds_up, backends, mark, narrows, new_mark, run, until,
 };
-
-/// The library. None if there is no compiler for C.
-fn library() -> Option<&'static Path> {
-    static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let build = || {
-        has("cc").then(|| {
-            let path =
-                Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("faults-{}.so", std::process::id()));
-            let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/e2e/faults.c");
-            let mut command = Command::new("cc");
-            command.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&path).arg(source).arg("-ldl");
-            assert!(command.status().expect("a compiler").success());
-            path
-        })
-    };
-    BUILT.get_or_init(build).as_deref()
-}
 
 /// A call that fails.
 struct Fault<'a> {
@@ -65,11 +48,11 @@ impl Fault<'_> {
 
 /// Calls `test` with a fault at some of the calls of each function. `test` returns what became of it.
 fn each(folder: &Home, functions: &[&str], test: impl Fn(&Fault) -> Ended) {
-    let Some(library) = library() else { return };
+    let Some(library) = library("faults") else { return };
     let all = std::env::var("NARROWS_FAULTS").is_ok_and(|text| text == "all");
     let mut rng = SplitMix64::new(7);
     for function in functions {
-        let fault = |at| Fault { library, function, at, log: folder.path("calls") };
+        let fault = |at| Fault { library: &library, function, at, log: folder.path("calls") };
         let none = fault(0);
         test(&none).code(0);
         let calls = none.calls();

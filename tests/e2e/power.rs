@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use stats::SplitMix64;
 
+use crate::preloaded::library;
 use crate::support::fake::Lab;
-use crate::support::{has, run};
+use crate::support::run;
 
 /// What a disk writes at once, in bytes.
 const SECTOR: usize = 512;
@@ -134,21 +134,9 @@ impl Disk {
     }
 }
 
-/// The library. None if there is no compiler for C.
-fn library() -> Option<PathBuf> {
-    has("cc").then(|| {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("power-{}.so", std::process::id()));
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/e2e/power.c");
-        let mut command = std::process::Command::new("cc");
-        command.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&path).arg(source).arg("-ldl");
-        assert!(command.status().expect("a compiler").success());
-        path
-    })
-}
-
 #[test]
 fn whatever_a_power_cut_leaves_is_a_store_with_the_first_trials() {
-    let Some(library) = library() else { return };
+    let Some(library) = library("power") else { return };
     let lab = Lab::new();
     let words = ["run", "e", "--fake", "truth.toml", "--seed", "1", "--rounds", "2"];
     let (store, log) = (lab.home.path("narrows.db"), lab.home.path("calls"));

@@ -6,6 +6,7 @@
 
 mod earlier;
 mod environment;
+mod indexed;
 mod select;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,19 +15,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{FEWEST_ROUNDS, LEVEL, Location, LogRatio, Verdict, difference, holm};
 
-use systems::Value;
-
 pub use earlier::{Earlier, History, MOST_RUNS, may_ask_the_same};
+use earlier::{Known, Questions};
 pub use environment::{Difference, is_another_machine};
 pub use select::{Selection, Side};
 
 use crate::condition::Condition;
 use crate::experiment::Figure;
 use crate::findings::{
-    ConditionOutcome, Estimate, FigureView, Findings, Missing, Ratio, Rows, Shown, Test, Tested, log_ratios,
-    test,
+    ConditionOutcome, Estimate, Findings, Missing, Ratio, Rows, Shown, Test, Tested, test,
 };
-use crate::observation::Scenario;
+pub(crate) use indexed::Indexed;
 
 /// One side of a comparison: a run, or some scenarios of it.
 #[derive(Debug, Clone)]
@@ -139,8 +138,10 @@ pub struct RunComparison {
 
 /// Compares two sides. The history says how much runs differ; without one, the intervals of two runs hold for these two alone.
 pub fn compare(a: &Chosen, b: &Chosen, history: Option<&History>) -> RunComparison {
-    let sides = Sides { a, b, history };
-    let (pairs, unmatched) = select::pairs(a, b);
+    let figures = [Indexed::all(&a.findings), Indexed::all(&b.findings)];
+    let known = history.map(|history| Known::of(history, a, b));
+    let (pairs, unmatched) = select::pairs([(a, &figures[0]), (b, &figures[1])]);
+    let sides = Sides::of(a, b, known.as_ref(), &pairs);
     let measured: Vec<Pair> = pairs.into_iter().map(|(left, right)| sides.pair(left, right)).collect();
     let p: Vec<f64> = measured.iter().filter_map(|pair| Some(pair.interval()?.p)).collect();
     let mut p = holm(&p).into_iter();
@@ -148,8 +149,8 @@ pub fn compare(a: &Chosen, b: &Chosen, history: Option<&History>) -> RunComparis
     let matched: Vec<Matched> = judged.collect();
     let mut machine = BTreeMap::new();
     let mut seen = BTreeSet::new();
-    for pair in measured.iter().filter(|_| !sides.is_one_run()) {
-        let (one, other) = (&pair.a.experiment, &pair.b.experiment);
+    for pair in measured.iter().filter(|_| !sides.is_one_run) {
+        let (one, other) = (pair.a.experiment, pair.b.experiment);
         // All scenarios of a figure share their reference.
         if let Some(ratio) =
             seen.insert((&one.name, one.figure.name())).then(|| machine_ratio(one, other)).flatten()
@@ -157,7 +158,7 @@ pub fn compare(a: &Chosen, b: &Chosen, history: Option<&History>) -> RunComparis
             machine.insert(one.name.clone(), ratio);
         }
     }
-    let differences = if sides.is_one_run() { Vec::new() } else { environment::differences(a, b, &matched) };
+    let differences = if sides.is_one_run { Vec::new() } else { environment::differences(a, b, &matched) };
     let (a, b) = (a.name.clone(), b.name.clone());
     RunComparison { a, b, differences, intervals: sides.intervals(), machine, matched, unmatched }
 }
@@ -170,8 +171,10 @@ pub fn gated(
     conditions: &[Condition],
     history: Option<&History>,
 ) -> Vec<(usize, usize, Tested)> {
-    let sides = Sides { a, b, history };
-    let (pairs, _) = select::pairs(a, b);
+    let figures = [Indexed::all(&a.findings), Indexed::all(&b.findings)];
+    let known = history.map(|history| Known::of(history, a, b));
+    let (pairs, _) = select::pairs([(a, &figures[0]), (b, &figures[1])]);
+    let sides = Sides::of(a, b, known.as_ref(), &pairs);
     let pairs: Vec<Pair> = pairs.into_iter().map(|(left, right)| sides.pair(left, right)).collect();
     let mut open = Vec::new();
     let mut places = Vec::new();
@@ -201,12 +204,6 @@ pub fn gated(
     all
 }
 
-/// The logarithms of a scenario's ratios to its yardstick in the same rounds. None if it is the base itself, and if they share too few
-/// rounds.
-pub(crate) fn to_yardstick(experiment: FigureView<'_>, estimate: &Estimate) -> Option<Vec<f64>> {
-    Entry { experiment, estimate }.to_yardstick()
-}
-
 impl RunComparison {
     /// Whether the conditions differ so much that the ratios are meaningless.
     pub fn is_meaningless(&self) -> bool {
@@ -215,54 +212,29 @@ impl RunComparison {
 }
 
 /// A scenario's estimate and the experiment that it belongs to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 struct Entry<'a> {
-    experiment: FigureView<'a>,
+    experiment: &'a Indexed<'a>,
     estimate: &'a Estimate,
 }
 
-impl Entry<'_> {
-    /// The system, and the knobs that vary in the experiment or differ in this system's scenarios of the `other` run.
-    fn label(&self, other: Option<FigureView<'_>>) -> String {
-        let Scenario { system, point, .. } = &self.estimate.scenario;
-        let here = || self.experiment.estimates.iter().map(|e| &e.scenario);
-        let there = || other.into_iter().flat_map(|e| e.estimates).map(|e| &e.scenario);
-        let varies = |knob: &str, value: &Value| {
-            here().any(|scenario| scenario.point.get(knob).is_some_and(|known| known != value))
-                || there()
-                    .any(|scenario| scenario.system == *system && scenario.point.get(knob) != Some(value))
-        };
-        let knobs = point.iter().filter(|(knob, value)| varies(knob, value));
-        let knobs = knobs.map(|(knob, value)| format!("{knob}={value}"));
-        std::iter::once(system.clone()).chain(knobs).collect::<Vec<_>>().join(" ")
-    }
-
-    /// The logarithms of its ratios to the yardstick of the same round, at its own point or else at the only one. None if
-    /// there are too few rounds.
-    fn to_yardstick(self) -> Option<Vec<f64>> {
-        if self.experiment.base.is_some() && self.experiment.is_yardstick(&self.estimate.scenario) {
-            return None; // A base beside itself says nothing of two runs.
-        }
-        let reference = self.yardstick()?;
-        let ratios = log_ratios(self.experiment.figure, &self.estimate.by_round, &reference.by_round);
-        (ratios.len() >= FEWEST_ROUNDS).then(|| ratios.into_iter().map(|(_, ratio)| ratio).collect())
-    }
-}
-
 impl<'a> Entry<'a> {
-    /// The yardstick at its own point, or else the only one.
-    fn yardstick(self) -> Option<&'a Estimate> {
-        let wanted = self.experiment.yardstick(&self.estimate.scenario);
-        let mut all = self.experiment.estimates.iter();
-        all.clone().find(|e| e.scenario == wanted).or_else(|| all.find(|e| e.is_reference()))
+    /// See [`Indexed::label_beside`].
+    fn label(self, other: Option<&Indexed<'_>>) -> String {
+        self.experiment.label_beside(&self.estimate.scenario, other)
+    }
+
+    /// See [`Indexed::to_yardstick`].
+    fn to_yardstick(self) -> Option<Vec<f64>> {
+        self.experiment.to_yardstick(self.estimate)
     }
 
     fn missing(self) -> Option<Missing> {
-        self.estimate.missing(&self.experiment, self.experiment.figure)
+        self.estimate.missing(self.experiment, self.experiment.figure)
     }
 
     fn bound_of_yardstick(self) -> f64 {
-        self.yardstick().map_or(0.0, Estimate::bound)
+        self.experiment.yardstick_of(&self.estimate.scenario).map_or(0.0, Estimate::bound)
     }
 }
 
@@ -286,19 +258,22 @@ struct Pair<'a> {
 
 /// The two sides, and how much is known of runs like them.
 struct Sides<'a> {
-    a: &'a Chosen,
-    b: &'a Chosen,
-    history: Option<&'a History>,
+    /// Whether the scenarios of both share rounds.
+    is_one_run: bool,
+    /// The earlier runs. None if the intervals do not depend on them.
+    questions: Option<Questions<'a>>,
 }
 
 impl<'a> Sides<'a> {
-    fn is_one_run(&self) -> bool {
-        self.a.identity == self.b.identity
+    fn of(a: &Chosen, b: &Chosen, known: Option<&'a Known<'a>>, pairs: &[(Entry<'a>, Entry<'a>)]) -> Self {
+        let is_one_run = a.identity == b.identity;
+        let known = known.filter(|_| !is_one_run);
+        Self { is_one_run, questions: known.map(|known| Questions::of(known, pairs)) }
     }
 
     fn intervals(&self) -> Intervals {
-        match self.history {
-            _ if self.is_one_run() => Intervals::SharedRounds,
+        match self.questions {
+            _ if self.is_one_run => Intervals::SharedRounds,
             Some(_) => Intervals::BetweenRuns,
             None => Intervals::WithinRuns,
         }
@@ -312,7 +287,7 @@ impl<'a> Sides<'a> {
 
     /// How much better `b` is than `a`, less what is expected.
     fn better(&self, a: Entry, b: Entry, expected: f64) -> Option<Seen> {
-        if self.is_one_run() {
+        if self.is_one_run {
             return within_a_run(a, b, expected).map(|ratio| Seen {
                 estimate: ratio.location.estimate,
                 interval: Some(ratio),
@@ -321,10 +296,10 @@ impl<'a> Sides<'a> {
         }
         let logs = (a.to_yardstick()?, b.to_yardstick()?);
         let alone = difference(&logs.1, &logs.0)?;
-        let (found, earlier) = match self.history {
+        let (found, earlier) = match &self.questions {
             None => (Some(alone), None),
-            Some(history) => {
-                let (known, earlier) = history.difference(self, a, b)?;
+            Some(questions) => {
+                let (known, earlier) = questions.difference(a, b)?;
                 (known, Some(earlier))
             }
         };
@@ -393,10 +368,9 @@ impl Pair<'_> {
 fn within_a_run(a: Entry, b: Entry, expected: f64) -> Option<LogRatio> {
     let experiment = a.experiment;
     // The two sides may hold the same findings twice.
-    let position =
-        |entry: Entry| experiment.estimates.iter().position(|e| e.scenario == entry.estimate.scenario);
-    match position(a).zip(position(b)) {
-        Some((a, b)) => Rows::of(&experiment).compare(b, a, expected),
+    let place = |entry: Entry| experiment.place(&entry.estimate.scenario);
+    match place(a).zip(place(b)) {
+        Some((a, b)) => experiment.rows().compare(b, a, expected),
         // Two experiments have no rows in common.
         None => {
             let both = [a.estimate.clone(), b.estimate.clone()];
@@ -406,15 +380,16 @@ fn within_a_run(a: Entry, b: Entry, expected: f64) -> Option<LogRatio> {
 }
 
 /// How many times faster the reference was in the second run.
-fn machine_ratio(a: &FigureView<'_>, b: &FigureView<'_>) -> Option<Ratio> {
-    let logs = |experiment: &FigureView<'_>, scenario: &Scenario| {
-        let reference = experiment.estimates.iter().find(|e| e.scenario == *scenario)?;
+fn machine_ratio(a: &Indexed<'_>, b: &Indexed<'_>) -> Option<Ratio> {
+    let logs = |experiment: &Indexed<'_>, reference: &Estimate| {
         let figures = reference.by_round.values();
-        Some(figures.map(|figure| experiment.figure.advantage(*figure, 1.0).ln()).collect::<Vec<_>>())
+        figures.map(|figure| experiment.figure.advantage(*figure, 1.0).ln()).collect::<Vec<_>>()
     };
     let references = a.estimates.iter().filter(|e| e.is_reference());
-    let (x, y) =
-        references.map(|e| &e.scenario).find_map(|scenario| logs(a, scenario).zip(logs(b, scenario)))?;
+    let (x, y) = references
+        .filter_map(|of_a| Some((of_a, b.estimate(&of_a.scenario)?)))
+        .map(|(of_a, of_b)| (logs(a, of_a), logs(b, of_b)))
+        .next()?;
     let location = difference(&y, &x)?;
     let (low, high) = location.interval(LEVEL);
     Some(Ratio::of_logs(location.estimate, low, high))

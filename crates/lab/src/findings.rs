@@ -39,7 +39,7 @@ mod waiting;
 mod warning;
 mod withheld;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
 use measurement::Measurement;
@@ -86,7 +86,7 @@ pub use withheld::{Warmth, Withheld};
 use crate::duet::Duets;
 use crate::experiment::Figure;
 use crate::figures::figure_of;
-use crate::observation::{Observation, Outcome, Scenario, measurements};
+use crate::observation::{Observation, Outcome, Scenario, by_experiment, measurements};
 use crate::plan::{Plan, Planned, Setup, View};
 pub use measurement::RANKED_ERRORS;
 
@@ -225,8 +225,9 @@ pub fn findings_beside(
         causes.push(cause);
     }
     let gates = conditions::gates(plan, &compared);
+    let counts = Counts::of(plan);
     let found = |((planned, figures), causes)| {
-        let mut found = experiment(plan, planned, figures, causes);
+        let mut found = experiment(plan.design, &counts, planned, figures, causes);
         let beside: Vec<Vec<Beside>> = found.views().map(|view| beside(&view)).collect();
         found.figures.iter_mut().zip(beside).for_each(|(figure, beside)| figure.beside = beside);
         found
@@ -255,15 +256,15 @@ pub(crate) fn compare_scenarios(plan: &Plan, observations: &[Observation]) -> Ve
 
 /// The figures of each experiment.
 fn compared<'a>(plan: &'a Plan, observations: &'a [Observation]) -> Vec<Vec<Compared<'a>>> {
+    let seen = by_experiment(observations);
     let compared = plan.experiments.iter().map(|planned| {
-        let own: Vec<&Observation> =
-            observations.iter().filter(|o| o.trial.scenario.experiment == planned.name).collect();
-        planned.views().map(|view| Compared::new(view, plan, own.clone())).collect()
+        let own = || seen.get(planned.name.as_str()).cloned().unwrap_or_default();
+        planned.views().map(|view| Compared::new(view, plan, own())).collect()
     });
     let mut compared: Vec<Vec<Compared>> = compared.collect();
     let mut families: BTreeMap<Family, Vec<&mut Compared>> = BTreeMap::new();
-    for one in compared.iter_mut().flatten() {
-        families.entry(Family::of(&one.planned, plan)).or_default().push(one);
+    for (family, figures) in Family::each(plan).into_iter().zip(&mut compared) {
+        families.entry(family).or_default().extend(figures);
     }
     families.values_mut().for_each(|together| comparison::compare(together));
     repeated::demand(&mut compared);
@@ -273,21 +274,43 @@ fn compared<'a>(plan: &'a Plan, observations: &'a [Observation]) -> Vec<Vec<Comp
 
 /// What is judged together: the figures of an experiment, or all that a run asks of one build.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Family {
-    Experiment(String),
+enum Family<'a> {
+    Experiment(&'a str),
     /// Builds are counted from 0.
     Build(usize),
 }
 
-impl Family {
-    fn of(planned: &Planned, plan: &Plan) -> Self {
-        if !plan.together {
-            return Self::Experiment(planned.name.clone());
-        }
+impl<'a> Family<'a> {
+    /// That of each experiment of a plan.
+    fn each(plan: &'a Plan) -> Vec<Self> {
         // Each experiment that repeats another does so with the next build.
-        let before = plan.experiments.iter().take_while(|other| other.name != planned.name);
-        let repeats = |other: &&Planned| other.repeats == planned.repeats;
-        Self::Build(planned.repeats.as_ref().map_or(0, |_| before.filter(repeats).count() + 1))
+        let mut builds: BTreeMap<&str, usize> = BTreeMap::new();
+        let family = |planned: &'a Planned| match &planned.repeats {
+            _ if !plan.together => Self::Experiment(&planned.name),
+            None => Self::Build(0),
+            Some(first) => {
+                let build = builds.entry(first).or_default();
+                *build += 1;
+                Self::Build(*build)
+            }
+        };
+        plan.experiments.iter().map(family).collect()
+    }
+}
+
+/// How much a plan has of each experiment, by its name.
+struct Counts<'a> {
+    trials: BTreeMap<&'a str, usize>,
+    builds: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> Counts<'a> {
+    fn of(plan: &'a Plan) -> Self {
+        let mut trials = BTreeMap::new();
+        for trial in &plan.trials {
+            *trials.entry(trial.scenario.experiment.as_str()).or_default() += 1;
+        }
+        Self { trials, builds: repeated::builds(plan) }
     }
 }
 
@@ -387,19 +410,21 @@ impl<'a> Compared<'a> {
 
 /// The findings of an experiment: what its figures share, and what each says.
 fn experiment(
-    plan: &Plan,
+    design: Design,
+    counts: &Counts<'_>,
     planned: &Planned,
     figures: Vec<Compared<'_>>,
     causes: Causes,
 ) -> ExperimentFindings {
-    let trials = plan.trials.iter().filter(|t| t.scenario.experiment == planned.name).count();
+    let trials = counts.trials.get(planned.name.as_str()).copied().unwrap_or(0);
+    let builds = counts.builds.get(repeated::first(planned)).copied();
     let first = figures.first();
     let (observations, tuned) =
         first.map(|first| (first.observations.clone(), first.tuned.clone())).unwrap_or_default();
     let shared = Shared {
         setup: planned.setup.clone(),
-        design: plan.design,
-        builds: Some(repeated::builds(plan, planned)).filter(|builds| *builds > 1),
+        design,
+        builds: builds.filter(|builds| *builds > 1),
         cpu: causes.cpu,
         waiting: causes.waiting,
         duets: Duets::of(&observations),
@@ -419,7 +444,7 @@ fn experiment(
 /// The estimates on which the answer rests: all, or those of a search's last round. Others of its settings ran once or twice.
 fn answering<'a>(planned: &Planned, estimates: &'a [Estimate]) -> Vec<&'a Estimate> {
     let Some(search) = &planned.search else { return estimates.iter().collect() };
-    let last = search.last_round(&planned.setup);
+    let last: BTreeSet<Scenario> = search.last_round(&planned.setup).into_iter().collect();
     estimates.iter().filter(|e| last.contains(&e.scenario)).collect()
 }
 
@@ -487,8 +512,6 @@ impl Deref for Shared {
 
 #[cfg(test)]
 mod claim_tests;
-#[cfg(test)]
-mod cost_tests;
 #[cfg(test)]
 mod doubt_tests;
 #[cfg(test)]

@@ -3,14 +3,17 @@
 //! The anchor is the base of the run, or the reference. It is measured again in the rounds of each run, so the machine and its hour
 //! cancel out. Runs of commits call their arms by commits, so there an arm is known by its place and not by its name.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{LEVEL, Location, changes, difference};
 use systems::Point as Knobs;
 
-use crate::compare::to_yardstick;
+use crate::compare::Indexed;
 use crate::experiment::Figure;
 use crate::findings::{Estimate, FigureView, Findings, Ratio};
+use crate::observation::Scenario;
 use crate::store::RunId;
 
 /// A run that asked the question.
@@ -73,37 +76,43 @@ pub struct Series {
 }
 
 /// By what a scenario is known in runs of one question.
-#[derive(PartialEq)]
-struct Key {
-    experiment: String,
-    figure: Figure,
-    arm: Arm,
-    knobs: Knobs,
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a> {
+    experiment: &'a str,
+    figure: &'static str,
+    arm: Arm<'a>,
+    knobs: &'a Knobs,
 }
 
 /// A system in a question.
-#[derive(PartialEq)]
-enum Arm {
-    Name(String),
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Arm<'a> {
+    Name(&'a str),
     /// The place among the systems of its experiment.
     Place(usize),
 }
 
 /// The history of each scenario, from runs in the order in which they began.
 pub fn history(runs: &[Occasion]) -> Vec<Series> {
-    let mut all: Vec<(Key, Series)> = Vec::new();
+    let (mut all, mut places): (Vec<Series>, BTreeMap<Key, usize>) = Default::default();
     for run in runs {
         let views =
             run.findings.views().filter(|e| e.tuned.is_none() && e.repeats.is_none() && e.is_compared());
-        for e in views {
+        for e in views.map(Indexed::new) {
+            let order = order(&e);
             for estimate in e.estimates {
                 let Some(point) = point(run, &e, estimate) else { continue };
-                let key = key(run, &e, estimate);
-                let at = all.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
-                    all.push((key, Series::of(&e)));
+                let Scenario { system, point: knobs, .. } = &estimate.scenario;
+                let arm = match order.get(system.as_str()).filter(|_| run.of_commits) {
+                    Some(place) => Arm::Place(*place),
+                    None => Arm::Name(system),
+                };
+                let (experiment, figure) = e.name();
+                let at = *places.entry(Key { experiment, figure, arm, knobs }).or_insert_with(|| {
+                    all.push(Series::of(&e));
                     all.len() - 1
                 });
-                if let Some((_, series)) = all.get_mut(at) {
+                if let Some(series) = all.get_mut(at) {
                     series.scenario = e.label(&estimate.scenario);
                     series.anchor = e.label(&e.yardstick(&estimate.scenario));
                     series.points.push(point);
@@ -111,7 +120,17 @@ pub fn history(runs: &[Occasion]) -> Vec<Series> {
             }
         }
     }
-    all.into_iter().map(|(_, series)| series.changed()).collect()
+    all.into_iter().map(Series::changed).collect()
+}
+
+/// The place of each system among those of an experiment.
+fn order<'a>(e: &FigureView<'a>) -> BTreeMap<&'a str, usize> {
+    let mut order = BTreeMap::new();
+    for estimate in e.estimates {
+        let place = order.len();
+        order.entry(estimate.scenario.system.as_str()).or_insert(place);
+    }
+    order
 }
 
 impl Series {
@@ -142,29 +161,12 @@ impl Series {
     }
 }
 
-fn key(run: &Occasion, e: &FigureView<'_>, estimate: &Estimate) -> Key {
-    let system = &estimate.scenario.system;
-    let arm = match run.of_commits {
-        false => Arm::Name(system.clone()),
-        true => {
-            let mut systems: Vec<&String> = Vec::new();
-            for other in e.estimates {
-                if !systems.contains(&&other.scenario.system) {
-                    systems.push(&other.scenario.system);
-                }
-            }
-            Arm::Place(systems.iter().position(|known| *known == system).unwrap_or(systems.len()))
-        }
-    };
-    Key { experiment: e.name.clone(), figure: e.figure, arm, knobs: estimate.scenario.point.clone() }
-}
-
 /// What a run says of a scenario. None of an anchor, and if the two cannot be compared.
-fn point(run: &Occasion, e: &FigureView<'_>, estimate: &Estimate) -> Option<Point> {
+fn point(run: &Occasion, e: &Indexed<'_>, estimate: &Estimate) -> Option<Point> {
     if estimate.is_reference() || !estimate.compares() {
         return None;
     }
-    let logs = to_yardstick(*e, estimate)?;
+    let logs = e.to_yardstick(estimate)?;
     let location = Location::of(&logs)?.within(estimate.bound());
     let (low, high) = location.interval(LEVEL);
     let version = |system: &str| e.versions.get(system).cloned();

@@ -12,6 +12,8 @@ mod climb;
 pub mod compare;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod condition;
+#[cfg(test)]
+mod cost_tests;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod duet;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]

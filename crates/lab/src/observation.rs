@@ -5,6 +5,7 @@
 mod stage;
 mod timing;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use load::Slo;
@@ -226,6 +227,15 @@ pub struct Failure {
     pub reason: String,
     /// The end of the system's output. Empty if there was none.
     pub output: String,
+}
+
+/// The observations of each experiment, in their order.
+pub(crate) fn by_experiment(observations: &[Observation]) -> BTreeMap<&str, Vec<&Observation>> {
+    let mut found: BTreeMap<&str, Vec<&Observation>> = BTreeMap::new();
+    for observation in observations {
+        found.entry(&observation.trial.scenario.experiment).or_default().push(observation);
+    }
+    found
 }
 
 /// The measurements among the observations, each with the name of its system.

@@ -284,9 +284,10 @@ impl Plan {
     /// The expected duration of the twins of a round of all experiments but the first, or of its other trials, seconds.
     fn later_s(&self, twins: bool) -> f64 {
         let first = self.trials.iter().filter(|trial| trial.round == 0 && trial.twin == twins);
+        let counted = self.experiments.iter().map(|planned| (planned.name.as_str(), is_counted(planned, 1)));
+        let counted: BTreeMap<&str, bool> = counted.collect();
         let later = |trial: &Trial| {
-            let planned = self.experiments.iter().find(|planned| planned.name == trial.scenario.experiment);
-            let counted = planned.is_some_and(|planned| is_counted(planned, 1));
+            let counted = counted.get(trial.scenario.experiment.as_str()).copied().unwrap_or(false);
             self.trial_s(&Trial { round: 1, counted, ..trial.clone() })
         };
         first.map(later).sum()
@@ -320,11 +321,9 @@ impl Plan {
     pub(crate) fn add_round(&mut self, index: usize, scenarios: &[Scenario]) {
         let mut rng = SplitMix64::new(self.seed.wrapping_add(self.trials.len() as u64));
         let Some(planned) = self.experiments.get_mut(index) else { return };
-        for scenario in
-            scenarios.iter().filter(|scenario| !planned.scenarios.contains(scenario)).collect::<Vec<_>>()
-        {
-            planned.scenarios.push(scenario.clone());
-        }
+        let known: BTreeSet<&Scenario> = planned.scenarios.iter().collect();
+        let new: Vec<Scenario> = scenarios.iter().filter(|new| !known.contains(new)).cloned().collect();
+        planned.scenarios.extend(new);
         let round = planned.rounds;
         planned.setup.rounds = round.saturating_add(1);
         push_round(&mut self.trials, round, planned, scenarios.iter().collect(), None, &mut rng);
@@ -380,8 +379,9 @@ pub fn plan(
     grid::check_overrides(requests, catalog)?;
     let mut plan = Plan::new(seed, Vec::new());
     let (mut rounds, mut extent) = (Vec::new(), Extent::default());
+    let mut names = BTreeSet::new();
     for request in requests {
-        if plan.experiments.iter().any(|known| known.name == request.experiment.name) {
+        if names.contains(&request.experiment.name) {
             continue;
         }
         let mut planned = planned(request, catalog, excluded)?;
@@ -390,6 +390,7 @@ pub fn plan(
         }
         extent.add(&planned, planned.rounds);
         extent.check_at(&request.experiment, &planned)?;
+        names.insert(&request.experiment.name);
         rounds.push((plan.experiments.len(), std::mem::take(&mut planned.setup.rounds)));
         plan.experiments.push(planned);
     }
@@ -493,14 +494,11 @@ fn planned(
     let all = grid::scenarios(experiment, *form, overrides, catalog)?;
     let mut scenarios = all.scenarios;
     let mut left_out = all.left_out;
-    for scenario in &scenarios {
-        let known = left_out.iter().any(|e: &Excluded| e.system == scenario.system && !e.partly);
-        if let Some(reason) = excluded.get(&scenario.system).filter(|_| !known) {
-            left_out.push(Excluded {
-                system: scenario.system.clone(),
-                reason: reason.clone(),
-                partly: false,
-            });
+    let wholly = left_out.iter().filter(|e| !e.partly).map(|e| e.system.clone());
+    let mut wholly: BTreeSet<String> = wholly.collect();
+    for Scenario { system, .. } in &scenarios {
+        if let Some(reason) = excluded.get(system).filter(|_| wholly.insert(system.clone())) {
+            left_out.push(Excluded { system: system.clone(), reason: reason.clone(), partly: false });
         }
     }
     scenarios.retain(|scenario| !excluded.contains_key(&scenario.system));

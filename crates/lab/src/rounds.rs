@@ -12,7 +12,7 @@
 use stats::{Design, LOOKS};
 
 use crate::findings;
-use crate::observation::{Observation, Outcome};
+use crate::observation::{Observation, Outcome, by_experiment};
 use crate::plan::{Plan, Planned};
 use crate::search::{Limit, Search, Space};
 
@@ -49,10 +49,11 @@ pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
     let Some(budget_s) = plan.budget_s else { return false };
     let left_s = budget_s - observations.iter().map(|o| o.took_s).sum::<f64>();
     let before = plan.trials.len();
-    let experiments = plan.experiments.iter().map(|planned| {
-        let own = observations.iter().filter(|o| o.trial.scenario.experiment == planned.name);
-        (planned, own.collect::<Vec<&Observation>>())
-    });
+    let seen = by_experiment(observations);
+    let experiments = plan
+        .experiments
+        .iter()
+        .map(|planned| (planned, seen.get(planned.name.as_str()).cloned().unwrap_or_default()));
     let rounds = if plan.design.is_once() {
         one_round(experiments.collect(), left_s)
     } else {

@@ -17,6 +17,7 @@ mod link;
 mod message;
 mod program;
 mod remote;
+mod silence;
 mod slurm;
 
 pub use address::{AddressError, Machine, names, parse_list};

@@ -15,9 +15,10 @@ use serde_json::Value;
 use crate::clock::Round;
 use crate::frame::{self, FrameError, LONGEST, MOST_VALUES};
 use crate::message::{Hello, Message};
+use crate::silence::Silence;
 
 /// The time between two beats.
-const BEAT: Duration = Duration::from_secs(1);
+pub(crate) const BEAT: Duration = Duration::from_secs(1);
 /// Who hears nothing for so long takes the other side for dead.
 pub(crate) const SILENCE: Duration = Duration::from_secs(5);
 /// How long the other side may take to say hello. A connection through several hosts takes seconds.
@@ -104,6 +105,7 @@ pub struct Link {
     incoming: Receiver<Result<Received, Lost>>,
     /// When bytes last came.
     heard: Arc<AtomicU64>,
+    silence: Silence,
     clock: Clock,
     greeted: bool,
     lost: Option<Lost>,
@@ -135,7 +137,8 @@ impl Link {
         // that is acknowledged.
         let output = BufWriter::new(output);
         thread::Builder::new().name("pipe-out".to_owned()).spawn(move || speak(output, &to_write, clock))?;
-        Ok(Self { out: Speaker(out), incoming, heard, clock, greeted: false, lost: None })
+        let silence = Silence::default();
+        Ok(Self { out: Speaker(out), incoming, heard, silence, clock, greeted: false, lost: None })
     }
 
     /// Waits for the hello of the other side, which must be of the same version as `own`.
@@ -219,8 +222,8 @@ impl Link {
             Ok(Err(lost)) => lost,
             Err(RecvTimeoutError::Disconnected) => Lost::Closed,
             Err(RecvTimeoutError::Timeout) => {
-                let silent = (self.clock)().saturating_sub(self.heard.load(Ordering::Acquire));
-                if !self.greeted || u128::from(silent) < SILENCE.as_nanos() {
+                let heard = self.heard.load(Ordering::Acquire);
+                if !self.greeted || !self.silence.lasts(heard, (self.clock)()) {
                     return Ok(None);
                 }
                 Lost::Silent
@@ -391,6 +394,26 @@ mod tests {
     }
 
     #[test]
+    fn a_side_that_stood_still_itself_does_not_take_the_other_for_dead() {
+        /// How far the clock has jumped.
+        static JUMPED: AtomicU64 = AtomicU64::new(0);
+        fn jumping() -> u64 {
+            clock() + JUMPED.load(Ordering::Relaxed)
+        }
+        let (near, far) = UnixStream::pair().expect("a pair");
+        let input = near.try_clone().expect("the same");
+        let mut near = Link::new(input, near, &hello("1"), jumping).expect("a link");
+        let _far = link(far, "1");
+        near.greet(&hello("1")).expect("it greets");
+        for _ in 0..3 {
+            JUMPED.fetch_add(60 * SILENCE.as_nanos() as u64, Ordering::Relaxed);
+            assert_eq!(near.receive(Duration::ZERO), Ok(None));
+            // The other side beats meanwhile.
+            assert_eq!(near.receive(3 * BEAT), Ok(None));
+        }
+    }
+
+    #[test]
     fn another_version_is_refused_with_both_names() {
         let (mut near, far) = half();
         let _far = link(far, "2");
@@ -413,6 +436,14 @@ mod tests {
             far.shutdown(std::net::Shutdown::Write).expect("it is closed");
             let lost = near.greet(&hello("1")).expect_err("no hello").to_string();
             assert!(lost.contains(shown), "{lost}");
+        }
+    }
+
+    #[test]
+    fn of_what_is_no_message_so_much_is_shown() {
+        for (length, shown) in [(SHOWN - 1, SHOWN - 1), (SHOWN, SHOWN), (SHOWN + 1, SHOWN)] {
+            let Lost::Broken(why) = foreign(&b"~".repeat(length)) else { panic!("another error") };
+            assert_eq!(why.matches('~').count(), shown, "{why}");
         }
     }
 

@@ -296,6 +296,25 @@ mod tests {
     }
 
     #[test]
+    fn a_line_of_a_shell_is_read_up_to_its_limit() {
+        let read = |length: usize| {
+            let mut said = std::io::Cursor::new([&b"x".repeat(length)[..], b"\nframe"].concat());
+            (line(&mut said).map(|line| line.len()), said.position() as usize)
+        };
+        assert_eq!(
+            read(LONGEST_LINE - 1),
+            (Ok(LONGEST_LINE - 1), LONGEST_LINE),
+            "its end was read, and nothing more"
+        );
+        assert_eq!(read(LONGEST_LINE), (Ok(LONGEST_LINE), LONGEST_LINE));
+        assert_eq!(read(LONGEST_LINE + 1), (Ok(LONGEST_LINE), LONGEST_LINE), "what is longer is cut");
+        // A line without an end is no shell of ours, and is shown as far as it was read.
+        let program = Program::of(Vec::new());
+        let told = converse(&program, &mut std::io::sink(), &mut std::io::repeat(b'y'), &AtomicUsize::new(0));
+        assert!(matches!(told, Err(Lost::Broken(why)) if why.matches('y').count() >= LONGEST_LINE));
+    }
+
+    #[test]
     fn the_script_survives_single_quotes_in_any_shell() {
         let script = Program::of(Vec::new()).script();
         assert!(!script.contains(['\'', '\\', '!', '\n']), "{script}");

@@ -79,8 +79,10 @@ pub fn brief(findings: &Findings, width: usize, colour: bool) -> String {
 pub fn verdicts(findings: &Findings, width: usize, colour: bool) -> String {
     let page = Page::new(width, colour);
     let mut out = String::new();
-    let all = findings.views().rev().filter(|_| has_several_figures(findings));
-    for e in all.filter(|e| e.repeats.is_none()) {
+    if !has_several_figures(findings) {
+        return out;
+    }
+    for e in findings.views().rev().filter(|e| e.repeats.is_none()) {
         page.paragraph(&mut out, style(&e), "", &format!("{}: {}", e.figure.name(), answer(&e)));
     }
     out

@@ -1,5 +1,7 @@
 //! JUnit's XML, which most systems of continuous integration read: each case is a test.
 
+use std::collections::BTreeMap;
+
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite, XmlString};
 
 use crate::words::{Case, Grade, Judgement};
@@ -7,11 +9,11 @@ use crate::words::{Case, Grade, Judgement};
 /// A report with a suite for each experiment and figure. A case that is worse is a failure, one that cannot be judged is an
 /// error, and one that is inconclusive or not decided was skipped. Warnings are in the standard error of the first suite.
 pub fn junit(judged: &Judgement) -> String {
-    let mut suites: Vec<TestSuite> = Vec::new();
+    let (mut suites, mut places): (Vec<TestSuite>, BTreeMap<XmlString, usize>) = Default::default();
     for case in &judged.cases {
-        let known = suites.iter().position(|suite| suite.name == XmlString::new(allowed(&case.suite)));
-        let at = known.unwrap_or_else(|| {
-            suites.push(TestSuite::new(allowed(&case.suite)));
+        let name = XmlString::new(allowed(&case.suite));
+        let at = *places.entry(name.clone()).or_insert_with(|| {
+            suites.push(TestSuite::new(name));
             suites.len() - 1
         });
         suites[at].add_test_case(test(case));

@@ -76,6 +76,8 @@ fn agreement(agree: bool) -> &'static str {
 }
 
 #[cfg(test)]
+mod cost_tests;
+#[cfg(test)]
 mod made_up;
 #[cfg(test)]
 mod tests;

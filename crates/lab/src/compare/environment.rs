@@ -1,5 +1,7 @@
 //! Differences between the conditions of two runs: the machine, its settings, the versions, the timing of trials.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -29,9 +31,12 @@ const GENERATORS: &str = "generators";
 pub(super) fn differences(a: &Chosen, b: &Chosen, matched: &[Matched]) -> Vec<Difference> {
     let mut all = Vec::new();
     values(&mut all, "", &a.environment, &b.environment);
-    let shared = |e: &&ExperimentFindings| matched.iter().any(|m| m.experiment == e.name);
-    for left in a.findings.experiments.iter().filter(shared) {
-        if let Some(right) = b.findings.experiments.iter().find(|e| e.name == left.name) {
+    let compared: BTreeSet<&str> = matched.iter().map(|m| m.experiment.as_str()).collect();
+    // Of several experiments of one name, the first.
+    let of_b = b.findings.experiments.iter().rev().map(|e| (e.name.as_str(), e));
+    let of_b: BTreeMap<&str, &ExperimentFindings> = of_b.collect();
+    for left in a.findings.experiments.iter().filter(|e| compared.contains(e.name.as_str())) {
+        if let Some(right) = of_b.get(left.name.as_str()) {
             experiment(&mut all, left, right);
         }
     }

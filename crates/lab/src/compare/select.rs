@@ -7,7 +7,7 @@ use systems::input::suggestion;
 use systems::knob::parse_size;
 use systems::{Point, Value};
 
-use super::{Alone, Chosen, Entry};
+use super::{Alone, Chosen, Entry, Indexed};
 use crate::findings::{Estimate, Findings};
 use crate::observation::Scenario;
 
@@ -120,10 +120,10 @@ fn means(text: &str, value: &Value) -> bool {
 type Key = (String, &'static str, Option<String>, Option<String>, Point);
 
 /// The scenarios that a side selects. A side that selects nothing follows the other.
-fn entries<'a>(side: &'a Chosen, other: &Selection) -> BTreeMap<Key, Entry<'a>> {
+fn entries<'a>((side, figures): (&Chosen, &'a [Indexed<'a>]), other: &Selection) -> BTreeMap<Key, Entry<'a>> {
     let selection = if side.selection == Selection::default() { other } else { &side.selection };
     let mut entries = BTreeMap::new();
-    for experiment in side.findings.views() {
+    for experiment in figures {
         for estimate in experiment.estimates.iter().filter(|e| selection.selects(&e.scenario)) {
             let scenario = &estimate.scenario;
             let mut point = scenario.point.clone();
@@ -144,24 +144,31 @@ fn entries<'a>(side: &'a Chosen, other: &Selection) -> BTreeMap<Key, Entry<'a>> 
     entries
 }
 
-/// The pairs of scenarios, in the order of the first side, and the scenarios that only one side has.
-pub(super) fn pairs<'a>(a: &'a Chosen, b: &'a Chosen) -> (Vec<(Entry<'a>, Entry<'a>)>, Vec<Alone>) {
-    let (left, mut right) = (entries(a, &b.selection), entries(b, &a.selection));
+/// The pairs of scenarios of two sides with their figures, in the order of the first; and the scenarios that only one side has.
+pub(super) fn pairs<'a>(
+    sides: [(&Chosen, &'a [Indexed<'a>]); 2],
+) -> (Vec<(Entry<'a>, Entry<'a>)>, Vec<Alone>) {
+    let [a, b] = sides;
+    let (left, mut right) = (entries(a, &b.0.selection), entries(b, &a.0.selection));
     let (mut pairs, mut unmatched) = (Vec::new(), Vec::new());
-    let alone = |first: bool, other: &Chosen, entry: &Entry| {
-        let name = &entry.experiment.name;
-        let figure = entry.experiment.figure;
-        let other = other.findings.views().find(|e| e.name == *name && e.figure == figure);
-        Alone { first, experiment: name.clone(), scenario: entry.label(other) }
+    // Of several figures of one name, the first.
+    let [of_a, of_b] = [a, b].map(|(_, figures)| {
+        let named = figures.iter().rev().map(|figure| (figure.name(), figure));
+        named.collect::<BTreeMap<_, _>>()
+    });
+    let alone = |first: bool, entry: Entry| {
+        let other = if first { &of_b } else { &of_a };
+        let scenario = entry.label(other.get(&entry.experiment.name()).copied());
+        Alone { first, experiment: entry.experiment.name.clone(), scenario }
     };
     for (key, entry) in left {
         match right.remove(&key) {
             Some(other) => pairs.push((entry, other)),
-            None => unmatched.push(alone(true, b, &entry)),
+            None => unmatched.push(alone(true, entry)),
         }
     }
-    unmatched.extend(right.values().map(|entry| alone(false, a, entry)));
-    let estimates = a.findings.views().flat_map(|view| view.estimates);
+    unmatched.extend(right.values().map(|entry| alone(false, *entry)));
+    let estimates = a.1.iter().flat_map(|figure| figure.estimates);
     let places: BTreeMap<*const Estimate, usize> = estimates.map(std::ptr::from_ref).zip(0..).collect();
     pairs.sort_by_key(|(entry, _)| places.get(&std::ptr::from_ref(entry.estimate)));
     (pairs, unmatched)

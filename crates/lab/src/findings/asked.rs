@@ -122,11 +122,11 @@ pub(super) fn groups(planned: &Planned, knob: &str) -> Vec<Vec<usize>> {
         rest.remove(knob);
         groups.entry((&scenario.system, rest)).or_default().push(index);
     }
-    let value = |index: &usize| planned.scenarios[*index].point.get(knob);
-    let order = |index: &usize| {
-        let axis = planned.axes.iter().find(|axis| axis.knob == knob);
-        axis.and_then(|axis| axis.values.iter().position(|v| Some(v) == value(index)))
-    };
+    let axis = planned.axes.iter().find(|axis| axis.knob == knob);
+    // Of a value that stands there twice, the first place.
+    let places = axis.into_iter().flat_map(|axis| axis.values.iter().enumerate().rev());
+    let places: BTreeMap<&Value, usize> = places.map(|(place, value)| (value, place)).collect();
+    let order = |index: &usize| places.get(planned.scenarios[*index].point.get(knob)?);
     let mut groups: Vec<Vec<usize>> = groups.into_values().filter(|group| group.len() > 1).collect();
     groups.iter_mut().for_each(|group| group.sort_by_key(order));
     // The map has sorted them by point. Restore the plan's order.

@@ -15,7 +15,7 @@ use super::withheld::{Withheld, withheld};
 use super::{Compared, Comparison, Estimate, Ratio};
 use crate::condition::Condition;
 use crate::experiment::Figure;
-use crate::plan::{Plan, View};
+use crate::plan::Plan;
 
 /// Whether a condition is met. What speaks most against it comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
@@ -141,18 +141,13 @@ pub(super) fn gates(plan: &Plan, compared: &[Vec<Compared<'_>>]) -> Vec<Gate> {
     let places = places(plan, compared);
     let (places, tests): (Vec<_>, Vec<Test>) =
         places.into_iter().map(|p| ((p.condition, p.experiments[0], p.figure, p.scenario), p.test)).unzip();
-    let tested: Vec<_> = places.into_iter().zip(test(&tests)).collect();
-    let gate = |(index, condition): (usize, &Condition)| {
-        let own = tested.iter().filter(|((condition, ..), _)| *condition == index);
-        let gated = own.map(|((_, experiment, figure, scenario), tested)| Gated {
-            experiment: *experiment,
-            figure: *figure,
-            scenario: *scenario,
-            tested: tested.clone(),
-        });
-        Gate { condition: condition.clone(), scenarios: gated.collect() }
-    };
-    plan.conditions.iter().enumerate().map(gate).collect()
+    let gate = |condition: &Condition| Gate { condition: condition.clone(), scenarios: Vec::new() };
+    let mut gates: Vec<Gate> = plan.conditions.iter().map(gate).collect();
+    for ((condition, experiment, figure, scenario), tested) in places.into_iter().zip(test(&tests)) {
+        let Some(gate) = gates.get_mut(condition) else { continue };
+        gate.scenarios.push(Gated { experiment, figure, scenario, tested });
+    }
+    gates
 }
 
 /// For each experiment that a condition limits, by position, whether more rounds may decide one.
@@ -172,6 +167,7 @@ pub(super) fn undecided(plan: &Plan, compared: &[Vec<Compared<'_>>]) -> BTreeMap
 /// the base. One on a figure judges each scenario by itself.
 fn places<'a>(plan: &'a Plan, compared: &[Vec<Compared<'_>>]) -> Vec<PlannedTest<'a>> {
     let mut places = Vec::new();
+    let repeated = repeated(compared);
     for (index, condition) in plan.conditions.iter().enumerate() {
         let about = |(.., c): &(usize, usize, &Compared)| {
             c.planned.repeats.is_none() && condition.is_about(c.planned.figure)
@@ -180,7 +176,12 @@ fn places<'a>(plan: &'a Plan, compared: &[Vec<Compared<'_>>]) -> Vec<PlannedTest
         let all =
             experiments.flat_map(|(at, figures)| figures.iter().enumerate().map(move |(of, c)| (at, of, c)));
         for (at, figure, first) in all.filter(about) {
-            let (experiments, builds): (Vec<usize>, Vec<&Compared>) = builds(compared, (at, first)).unzip();
+            let others = repeated
+                .get(&(first.planned.name.as_str(), first.planned.figure.name()))
+                .into_iter()
+                .flatten();
+            let (experiments, builds): (Vec<usize>, Vec<&Compared>) =
+                std::iter::once((at, first)).chain(others.copied()).unzip();
             let mut place = |scenario: usize, shown: &dyn Fn(&Compared) -> Option<Shown>| {
                 let shown = builds.iter().map(|build| shown(build).unwrap_or_default()).collect();
                 let test = Test { condition, figure: first.planned.figure, builds: shown };
@@ -205,17 +206,19 @@ fn places<'a>(plan: &'a Plan, compared: &[Vec<Compared<'_>>]) -> Vec<PlannedTest
     places
 }
 
-/// A figure of an experiment, and of those that repeat it with other builds, each with the position of its experiment.
-fn builds<'a>(
-    compared: &'a [Vec<Compared<'a>>],
-    first: (usize, &'a Compared<'a>),
-) -> impl Iterator<Item = (usize, &'a Compared<'a>)> {
-    let View { planned, figure } = first.1.planned;
-    let repeats =
-        move |c: &&Compared| c.planned.figure == figure && c.planned.repeats.as_ref() == Some(&planned.name);
-    let all = compared.iter().enumerate();
-    std::iter::once(first)
-        .chain(all.filter_map(move |(at, figures)| Some((at, figures.iter().find(repeats)?))))
+/// The figures of the experiments that repeat others with other builds, each with the position of its experiment: by the name of what
+/// is repeated, and by figure.
+type Repeated<'a> = BTreeMap<(&'a str, &'static str), Vec<(usize, &'a Compared<'a>)>>;
+
+fn repeated<'a>(compared: &'a [Vec<Compared<'a>>]) -> Repeated<'a> {
+    let mut repeated = Repeated::new();
+    for (at, c) in compared.iter().enumerate().flat_map(|(at, figures)| figures.iter().map(move |c| (at, c)))
+    {
+        if let Some(first) = &c.planned.planned.repeats {
+            repeated.entry((first, c.planned.figure.name())).or_default().push((at, c));
+        }
+    }
+    repeated
 }
 
 /// What one build shows of a scenario beside the baseline.

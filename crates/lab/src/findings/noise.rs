@@ -8,7 +8,7 @@ use super::asked::asked;
 use super::comparison::log_ratios;
 use super::estimate;
 use crate::experiment::Figure;
-use crate::observation::Observation;
+use crate::observation::{Observation, by_experiment};
 use crate::plan::Plan;
 
 /// The standard deviation of the logarithm of this figure between the trials of a scenario, within rounds, over all comparisons of
@@ -16,11 +16,11 @@ use crate::plan::Plan;
 /// because their rounds are not alike.
 pub fn noise(plan: &Plan, observations: &[Observation], workload: Workload, figure: Figure) -> Option<f64> {
     let (mut squares, mut df) = (0.0, 0.0);
+    let seen = by_experiment(observations);
     for planned in plan.experiments.iter().filter(|e| e.workload == workload && e.search.is_none()) {
-        let own = observations.iter().filter(|o| o.trial.scenario.experiment == planned.name);
-        let own: Vec<&Observation> = own.collect();
+        let own = seen.get(planned.name.as_str()).map_or(&[][..], Vec::as_slice);
         for view in planned.views().filter(|view| view.figure == figure) {
-            let (estimates, _) = estimate::estimates(&view, Design::ONCE, &own);
+            let (estimates, _) = estimate::estimates(&view, Design::ONCE, own);
             for pair in asked(&view) {
                 let (a, b) = (&estimates[pair.scenario], &estimates[pair.against]);
                 if !a.compares() || !b.compares() {

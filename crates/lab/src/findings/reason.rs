@@ -387,8 +387,22 @@ fn is_shown(count: &Count, about: &About, rows: &[&Estimate]) -> bool {
     if count.is_usual() {
         return rows.iter().any(|e| (count.of)(&e.work).is_some());
     }
+    // Beside every slower row, the row that tells most is the one with the least to do. Rows that were traced tell less.
+    let untraced = rows.iter().filter(|e| !e.work.traced);
+    let best = [least_to_do(count, rows.iter().copied()), least_to_do(count, untraced.copied())];
     let tells = |a: &Estimate| rows.iter().any(|b| count.telling(about, a, b).is_some());
-    count.applies(about) && rows.iter().any(|e| tells(e))
+    count.applies(about) && best.into_iter().flatten().any(tells)
+}
+
+/// The row that has the least to do by a count.
+fn least_to_do<'a>(count: &Count, rows: impl Iterator<Item = &'a Estimate>) -> Option<&'a Estimate> {
+    let known = rows.filter_map(|e| Some((e, (count.of)(&e.work)?)));
+    let least = known.min_by(|(_, a), (_, b)| match count.measure {
+        // Who moves more at once has less to do.
+        Measure::AtOnce { .. } => b.total_cmp(a),
+        _ => a.total_cmp(b),
+    });
+    least.map(|(e, _)| e)
 }
 
 fn cells(count: &Count, about: &About) -> Part<'static> {

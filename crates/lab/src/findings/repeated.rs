@@ -38,11 +38,15 @@ fn demand_one(builds: &mut [&mut Compared<'_>], at: usize) {
 }
 
 /// The name of the experiment of the first build.
-fn first(planned: &Planned) -> &str {
+pub(super) fn first(planned: &Planned) -> &str {
     planned.repeats.as_ref().unwrap_or(&planned.name)
 }
 
-/// The number of builds that a plan measures of the systems of an experiment.
-pub(super) fn builds(plan: &Plan, planned: &Planned) -> usize {
-    plan.experiments.iter().filter(|other| first(other) == first(planned)).count()
+/// The number of builds that a plan measures of the systems of each experiment, by the name of that of the first build.
+pub(super) fn builds(plan: &Plan) -> BTreeMap<&str, usize> {
+    let mut builds = BTreeMap::new();
+    for planned in &plan.experiments {
+        *builds.entry(first(planned)).or_default() += 1;
+    }
+    builds
 }

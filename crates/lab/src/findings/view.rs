@@ -1,5 +1,6 @@
 //! The findings of an experiment as its readers take them: one figure after the other.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 
 use super::{
@@ -76,9 +77,8 @@ impl ExperimentFindings {
 impl<'a> FigureView<'a> {
     /// Why nothing can be compared: each scenario that is asked about and has no figure that may be compared, with the reason.
     pub fn missing(&self) -> Vec<(&'a Estimate, Missing)> {
-        let all = self.estimates.iter().enumerate();
-        let asked =
-            all.filter(|(at, _)| self.comparisons.iter().any(|c| [c.scenario, c.against].contains(at)));
+        let asked: BTreeSet<usize> = self.comparisons.iter().flat_map(|c| [c.scenario, c.against]).collect();
+        let asked = self.estimates.iter().enumerate().filter(|(at, _)| asked.contains(at));
         asked.filter_map(|(_, e)| Some((e, e.missing(self, self.figure)?))).collect()
     }
 

@@ -122,15 +122,40 @@ struct Working<'a> {
     remote: &'a mut Remote,
     clock: Offset,
     closed: bool,
-    /// When it last said that its drive goes on, and how often it has.
-    went_on: Instant,
-    steps: u64,
+    steps: Steps,
     done: Option<AgentDrive>,
 }
 
 impl<'a> Working<'a> {
     fn new(remote: &'a mut Remote, clock: Offset) -> Self {
-        Self { remote, clock, closed: false, went_on: Instant::now(), steps: 0, done: None }
+        Self { remote, clock, closed: false, steps: Steps::new(0, Instant::now()), done: None }
+    }
+}
+
+/// How far a drive has come, as its generator says.
+struct Steps {
+    /// How many exchanges it has: there can be no more steps.
+    most: u64,
+    said: u64,
+    /// When it last said so, or began.
+    last: Instant,
+}
+
+impl Steps {
+    fn new(most: u64, now: Instant) -> Self {
+        Self { most, said: 0, last: now }
+    }
+
+    /// Notes that at least one more exchange has ended.
+    ///
+    /// # Errors
+    /// There are no more.
+    fn step(&mut self, now: Instant) -> Result<(), String> {
+        if self.said >= self.most {
+            return Err(format!("it was asked for {} exchanges, and says that more have ended", self.most));
+        }
+        (self.said, self.last) = (self.said.saturating_add(1), now);
+        Ok(())
     }
 }
 
@@ -319,7 +344,7 @@ fn await_ends(
         Stop::After(length) => (Some(Instant::now() + length + last), u64::MAX),
         Stop::Count(count) => (None, count),
     };
-    working.iter_mut().for_each(|generator| generator.went_on = Instant::now());
+    working.iter_mut().for_each(|generator| generator.steps = Steps::new(most_steps, Instant::now()));
     let (mut stopped, mut told, mut open) = (false, false, working.len());
     while working.iter().any(|generator| generator.done.is_none()) {
         if cancel.load(Ordering::Relaxed) && !stopped {
@@ -341,9 +366,8 @@ fn await_ends(
                     })?;
                     generator.done = Some(*driven);
                 }
-                // At least one exchange has ended since it last said so, and there are only so many.
-                Some(AgentReply::Goes) if generator.steps < most_steps => {
-                    (generator.went_on, generator.steps) = (Instant::now(), generator.steps + 1);
+                Some(AgentReply::Goes) => {
+                    generator.steps.step(Instant::now()).map_err(|why| generator.remote.error(why))?;
                 }
                 Some(_) => bail!(fleet::unasked(generator.remote)),
                 None => {}
@@ -353,7 +377,7 @@ fn await_ends(
                 watch(Moment::Closed);
             }
             // A number of exchanges may take long, but each ends in time.
-            let due = deadline.unwrap_or(generator.went_on + last);
+            let due = deadline.unwrap_or(generator.steps.last + last);
             if generator.done.is_none() && Instant::now() >= due {
                 bail!(generator.remote.error("it did not say in time what it counted"));
             }
@@ -403,6 +427,19 @@ fn together(working: &mut [Working<'_>], parts: &[Job], enough: Duration) -> any
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_generator_takes_no_more_steps_than_it_has_exchanges() {
+        let began = Instant::now();
+        let mut steps = Steps::new(3, began);
+        for second in 1..=3 {
+            let now = began + Duration::from_secs(second);
+            assert_eq!((steps.step(now), steps.last), (Ok(()), now));
+        }
+        let why = steps.step(began + Duration::from_secs(9)).expect_err("one too many");
+        assert!(why.contains("asked for 3 exchanges"), "{why}");
+        assert_eq!(steps.last, began + Duration::from_secs(3), "who lies gets no more time");
+    }
 
     #[test]
     fn the_skew_is_the_largest_distance_of_two_ends() {

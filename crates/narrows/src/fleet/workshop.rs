@@ -175,29 +175,104 @@ impl Workshop {
             return Err(Trouble::Interrupted.into());
         }
         fleet::order(&mut self.remote, &Order::Workshop(Box::new(step)))?;
-        let (mut deadline, began) = (None, Instant::now());
-        let patience = if builds { BUILDING } else { PLAIN };
+        let mut patience = Patience { builds, began: Instant::now(), asked: None };
         loop {
-            if deadline.is_none() && self.cancel.load(Ordering::Relaxed) {
-                if !builds {
-                    // The agent removes files that have come when its pipe closes.
-                    return Err(Trouble::Interrupted.into());
-                }
-                deadline = Some(Instant::now() + FAREWELL);
-                fleet::order(&mut self.remote, &Order::Stop)?;
-            }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Err(Trouble::Interrupted.into());
+            let next = patience.at(Instant::now(), self.cancel.load(Ordering::Relaxed));
+            match next {
+                Next::Wait | Next::TooLong(_) => {}
+                Next::Stop => fleet::order(&mut self.remote, &Order::Stop)?,
+                Next::GiveUp => return Err(Trouble::Interrupted.into()),
             }
             match fleet::answer(&mut self.remote, GLANCE)? {
                 Some(AgentReply::Workshop(stage)) => return Ok(*stage),
                 Some(_) => return Err(fleet::unasked(&self.remote).into()),
-                None if began.elapsed() < patience => {}
-                None => {
-                    let why = format!("it did not end a step of a build within {} s", patience.as_secs());
-                    return Err(self.remote.error(why).into());
-                }
+                None => {}
+            }
+            if let Next::TooLong(why) = next {
+                return Err(self.remote.error(why).into());
             }
         }
+    }
+}
+
+/// How long a step of the machine is waited for. Pure.
+struct Patience {
+    /// Whether the step is a build, which ends by itself when it is asked to.
+    builds: bool,
+    began: Instant,
+    /// When it was asked to.
+    asked: Option<Instant>,
+}
+
+/// What a wait for a step does next.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Wait,
+    /// Asks the machine to end the step.
+    Stop,
+    /// Waits no longer, because the user interrupted.
+    GiveUp,
+    /// Waits no longer, for this reason.
+    TooLong(String),
+}
+
+impl Patience {
+    /// What to do at the time `now`. `cancelled` is set if the user has interrupted.
+    fn at(&mut self, now: Instant, cancelled: bool) -> Next {
+        let longest = if self.builds { BUILDING } else { PLAIN };
+        match self.asked {
+            Some(asked) if now >= asked + FAREWELL => Next::GiveUp,
+            Some(_) => Next::Wait,
+            // The agent removes files that have come when its pipe closes.
+            None if cancelled && !self.builds => Next::GiveUp,
+            None if cancelled => {
+                self.asked = Some(now);
+                Next::Stop
+            }
+            None if now < self.began + longest => Next::Wait,
+            None => Next::TooLong(format!("it did not end a step of a build within {} s", longest.as_secs())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LITTLE: Duration = Duration::from_millis(1);
+
+    fn patience(builds: bool) -> (Patience, Instant) {
+        let began = Instant::now();
+        (Patience { builds, began, asked: None }, began)
+    }
+
+    #[test]
+    fn a_step_is_waited_for_up_to_its_limit_which_the_error_names() {
+        for (builds, longest, named) in [(true, BUILDING, "within 43200 s"), (false, PLAIN, "within 600 s")] {
+            let (mut patience, began) = patience(builds);
+            assert_eq!(patience.at(began, false), Next::Wait);
+            assert_eq!(patience.at(began + longest - LITTLE, false), Next::Wait);
+            let Next::TooLong(why) = patience.at(began + longest, false) else { panic!("it goes on") };
+            assert!(why.ends_with(named), "{why}");
+        }
+    }
+
+    #[test]
+    fn an_interrupted_build_is_asked_once_to_end_and_has_a_while() {
+        let (mut patience, began) = patience(true);
+        assert_eq!(patience.at(began, true), Next::Stop);
+        assert_eq!(patience.at(began + FAREWELL - LITTLE, true), Next::Wait);
+        assert_eq!(patience.at(began + FAREWELL, true), Next::GiveUp);
+        // Nor does it wait for long if it was asked just before its limit.
+        let (mut patience, began) = self::patience(true);
+        assert_eq!(patience.at(began + BUILDING - LITTLE, true), Next::Stop);
+        assert_eq!(patience.at(began + BUILDING, true), Next::Wait);
+        assert_eq!(patience.at(began + BUILDING + FAREWELL, true), Next::GiveUp);
+    }
+
+    #[test]
+    fn another_step_that_is_interrupted_is_given_up_at_once() {
+        let (mut patience, began) = patience(false);
+        assert_eq!(patience.at(began, true), Next::GiveUp);
     }
 }

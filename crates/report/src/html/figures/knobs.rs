@@ -1,11 +1,11 @@
 //! Figures over the values of knobs: a sweep of one knob, a grid of two.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lab::experiment::grid::Axis as Knob;
 use lab::findings::{By, Claim, Estimate, Unit};
-use systems::Role;
 use systems::knob::Kind;
+use systems::{Role, Value};
 
 use super::super::figure::Figure;
 use super::{INTERVAL, SERIES, View, number, numeric, outlines, rest};
@@ -85,14 +85,14 @@ fn sweep(view: &View, knob: &Knob) -> Option<Figure> {
 /// The cliffs between neighbouring values.
 fn bands(view: &View, knob: &Knob, walk: &Walk) -> Vec<Band> {
     let cliffs = view.e.comparisons.iter().filter(|c| c.is_cliff() && c.by == By::Step(knob.knob.clone()));
-    let mut bands: Vec<Band> = Vec::new();
+    let (mut bands, mut known): (Vec<Band>, BTreeSet<[u64; 2]>) = Default::default();
     for cliff in cliffs {
         let position = |index: usize| {
             let value = view.e.estimates.get(index)?.scenario.point.get(&knob.knob)?;
             Some(walk.position(number(value)?))
         };
         let (Some(from), Some(to)) = (position(cliff.against), position(cliff.scenario)) else { continue };
-        if bands.iter().all(|band| (band.from, band.to) != (from, to)) {
+        if known.insert([from, to].map(f64::to_bits)) {
             bands.push(Band { from, to, label: "cliff".to_owned() });
         }
     }
@@ -143,7 +143,7 @@ impl Walk {
 
     fn position(&self, value: f64) -> f64 {
         match &self.order {
-            Some(order) => order.iter().filter(|known| **known < value).count() as f64,
+            Some(order) => order.partition_point(|known| *known < value) as f64,
             None => value,
         }
     }
@@ -151,16 +151,13 @@ impl Walk {
 
 fn groups<'a>(view: &View<'a>, knob: &Knob) -> Vec<Group<'a>> {
     let mut groups: Vec<Group> = Vec::new();
+    let mut places = BTreeMap::new();
     for &row in &view.rows {
-        let label = view.label(row, &[&knob.knob]);
         let others = rest(&row.scenario.point, &knob.knob);
-        let same = |group: &&mut Group<'a>| {
-            let first = group.1[0];
-            first.scenario.system == row.scenario.system && rest(&first.scenario.point, &knob.knob) == others
-        };
-        match groups.iter_mut().find(same) {
+        let place = *places.entry((&row.scenario.system, others)).or_insert(groups.len());
+        match groups.get_mut(place) {
             Some(group) => group.1.push(row),
-            None => groups.push((label, vec![row])),
+            None => groups.push((view.label(row, &[&knob.knob]), vec![row])),
         }
     }
     groups
@@ -202,13 +199,15 @@ fn points(knob: &Knob, walk: &Walk, rows: &[&Estimate]) -> Vec<Point> {
 pub(super) fn heats(view: &View) -> Vec<Figure> {
     let Some((across, down)) = pair(view) else { return Vec::new() };
     let mut panels: Vec<Group> = Vec::new();
+    let mut places = BTreeMap::new();
     for &row in view.rows.iter().filter(|row| !row.is_reference()) {
         let point = &row.scenario.point;
         if !point.contains_key(&across.knob) || !point.contains_key(&down.knob) {
             continue;
         }
         let label = view.label(row, &[&across.knob, &down.knob]);
-        match panels.iter_mut().find(|panel| panel.0 == label) {
+        let place = *places.entry(label.clone()).or_insert(panels.len());
+        match panels.get_mut(place) {
             Some(panel) => panel.1.push(row),
             None => panels.push((label, vec![row])),
         }
@@ -271,11 +270,12 @@ fn heat(
     range: (f64, f64),
 ) -> Figure {
     let (quantity, unit) = view.quantity();
-    let cell = |d: &_, a: &_| {
-        let found = rows.iter().find(|row| {
-            row.scenario.point.get(&down.knob) == Some(d) && row.scenario.point.get(&across.knob) == Some(a)
-        });
-        found.and_then(|row| Some(Cell { value: row.figure?, ranked: row.is_ranked() }))
+    let place = |row: &Estimate| [down, across].map(|knob| row.scenario.point.get(&knob.knob).cloned());
+    // Of several rows at one place, the first.
+    let places: BTreeMap<_, _> = rows.iter().rev().map(|row| (place(row), *row)).collect();
+    let cell = |d: &Value, a: &Value| {
+        let row = places.get(&[Some(d.clone()), Some(a.clone())])?;
+        Some(Cell { value: row.figure?, ranked: row.is_ranked() })
     };
     let cells = down.values.iter().map(|d| across.values.iter().map(|a| cell(d, a)).collect()).collect();
     let words = |knob: &Knob| (knob.knob.clone(), knob.values.iter().map(|v| knob.show(v)).collect());

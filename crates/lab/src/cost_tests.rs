@@ -1,0 +1,212 @@
+//! What a long plan, a long history and large files cost: twice the input takes about twice as long.
+
+use std::time::Duration;
+
+use stats::Noise;
+use systems::{Point, Value, Workload};
+
+use crate::compare::{Chosen, History, Selection, compare};
+use crate::findings::{Findings, findings};
+use crate::history::{Occasion, history};
+use crate::observation::{Observation, Scenario};
+use crate::plan::Plan;
+use crate::rounds;
+use crate::session::Fake;
+use crate::simulation::{Rounds, observed, plan};
+
+/// So many scenarios, or so much else, and then twice as many.
+const SOME: usize = 500;
+
+/// Work whose cost is counted, on an input that was made before.
+type Work = Box<dyn Fn()>;
+
+/// Asserts that the work on an input of twice the size takes about twice the CPU time. What is quadratic would take four times as long.
+fn is_near_linear(work: impl Fn(usize) -> Work) {
+    let (some, twice) = (cpu(&work(SOME)), cpu(&work(2 * SOME)));
+    assert!(twice < 3 * some, "{some:?} and {twice:?}");
+}
+
+/// The CPU time of some work: the least of three times.
+fn cpu(work: &Work) -> Duration {
+    let once = || {
+        let began = reactor::thread_cpu();
+        work();
+        reactor::thread_cpu().saturating_sub(began)
+    };
+    (0..3).map(|_| once()).min().unwrap_or_default()
+}
+
+/// A plan of so many scenarios in three rounds, and what they showed.
+fn scenarios(count: usize) -> (Plan, Vec<Observation>) {
+    let plan = plan(count as i64, Rounds::Fixed(3), 1);
+    let seen = observed(&plan, Fake::new(1e6, Vec::new(), Noise::SHARED_MACHINE, 1));
+    (plan, seen)
+}
+
+/// The same of so many experiments, each with the same two scenarios.
+fn experiments(count: usize) -> (Plan, Vec<Observation>) {
+    let of_one = plan(1, Rounds::Fixed(1), 1);
+    let named = |name: &str, scenario: &Scenario| {
+        let Scenario { system, point, .. } = scenario.clone();
+        Scenario::new(name, system, Workload::Requests, point).expect("the same work")
+    };
+    let planned = |at: usize| {
+        let name = format!("e{at}");
+        let mut planned = of_one.experiments[0].clone();
+        planned.scenarios = planned.scenarios.iter().map(|scenario| named(&name, scenario)).collect();
+        planned.setup.subject.name = name;
+        planned.setup.rounds = 0;
+        planned
+    };
+    let mut plan = Plan::new(1, (0..count).map(planned).collect());
+    plan.grow(&(0..count).map(|at| (at, 3)).collect::<Vec<_>>());
+    let seen = observed(&plan, Fake::new(1e6, Vec::new(), Noise::SHARED_MACHINE, 1));
+    (plan, seen)
+}
+
+/// A run that found this.
+fn chosen(name: &str, findings: &Findings) -> Chosen {
+    Chosen {
+        name: name.to_owned(),
+        findings: findings.clone(),
+        environment: serde_json::Value::Null,
+        selection: Selection::default(),
+        identity: name.to_owned(),
+    }
+}
+
+/// Asserts the cost of the comparison of two runs that found the same, and of one with itself.
+fn is_compared(made: fn(usize) -> (Plan, Vec<Observation>), second: &'static str, with_earlier: bool) {
+    is_near_linear(|count| {
+        let (plan, seen) = made(count);
+        let found = findings(&plan, &seen);
+        let (a, b) = (chosen("a", &found), chosen(second, &found));
+        let runs = (0..5).map(|at| chosen(&at.to_string(), &found)).collect();
+        let history = with_earlier.then(|| History { runs, first_is_later: false });
+        Box::new(move || {
+            let found = compare(&a, &b, history.as_ref());
+            assert_eq!((found.matched.len(), found.unmatched.len()), (count, 0));
+        })
+    });
+}
+
+#[test]
+fn findings_of_scenarios() {
+    is_near_linear(|count| {
+        let (plan, seen) = scenarios(count);
+        Box::new(move || {
+            let found = findings(&plan, &seen);
+            assert_eq!(found.experiments[0].figures[0].estimates.len(), count + 1);
+        })
+    });
+}
+
+#[test]
+fn findings_of_experiments() {
+    is_near_linear(|count| {
+        let (plan, seen) = experiments(count);
+        Box::new(move || assert_eq!(findings(&plan, &seen).experiments.len(), count))
+    });
+}
+
+#[test]
+fn findings_of_experiments_that_are_judged_together() {
+    is_near_linear(|count| {
+        let (mut plan, seen) = experiments(count);
+        plan.together = true;
+        for planned in plan.experiments.iter_mut().skip(1) {
+            planned.setup.repeats = Some("e0".to_owned());
+        }
+        Box::new(move || assert_eq!(findings(&plan, &seen).experiments[0].builds, Some(count)))
+    });
+}
+
+#[test]
+fn scenarios_of_one_run() {
+    is_compared(scenarios, "a", false);
+}
+
+#[test]
+fn scenarios_of_two_runs() {
+    is_compared(scenarios, "b", false);
+}
+
+#[test]
+fn scenarios_of_two_runs_beside_earlier_ones() {
+    is_compared(scenarios, "b", true);
+}
+
+#[test]
+fn experiments_of_two_runs() {
+    is_compared(experiments, "b", false);
+}
+
+#[test]
+fn experiments_of_two_runs_beside_earlier_ones() {
+    is_compared(experiments, "b", true);
+}
+
+#[test]
+fn scenarios_that_only_one_run_has() {
+    is_near_linear(|count| {
+        let (plan, seen) = scenarios(count);
+        let (a, mut b) = (chosen("a", &findings(&plan, &seen)), chosen("b", &Findings::default()));
+        b.findings.experiments = a.findings.experiments.clone();
+        b.findings.experiments[0].figures[0].estimates.retain(|e| e.is_reference());
+        Box::new(move || assert_eq!(compare(&a, &b, None).unmatched.len(), count))
+    });
+}
+
+#[test]
+fn histories_of_scenarios() {
+    for of_commits in [false, true] {
+        is_near_linear(|count| {
+            let (plan, seen) = scenarios(count);
+            let found = findings(&plan, &seen);
+            let run = |run| Occasion { run, started_unix_s: 0.0, of_commits, findings: found.clone() };
+            let runs = [run(1), run(2)];
+            Box::new(move || assert_eq!(history(&runs).len(), count))
+        });
+    }
+}
+
+#[test]
+fn histories_of_runs() {
+    is_near_linear(|count| {
+        let (plan, seen) = scenarios(1);
+        let found = findings(&plan, &seen);
+        let run = |run| Occasion { run, started_unix_s: 0.0, of_commits: false, findings: found.clone() };
+        let runs: Vec<Occasion> = (0..count as i64).map(run).collect();
+        Box::new(move || assert_eq!(history(&runs)[0].points.len(), count))
+    });
+}
+
+#[test]
+fn rounds_of_new_scenarios() {
+    is_near_linear(|count| {
+        let of_value = |value: usize| {
+            let point = Point::from([("knob".to_owned(), Value::Integer(value as i64))]);
+            Scenario::new("e", "s", Workload::Requests, point).expect("the defaults are work")
+        };
+        let new: Vec<Scenario> = (1..=count).map(of_value).collect();
+        let begun = plan(1, Rounds::Fixed(1), 1);
+        Box::new(move || {
+            let mut plan = begun.clone();
+            (0..3).for_each(|_| plan.add_round(0, &new));
+            assert_eq!(plan.experiments[0].scenarios.len(), count + 2);
+        })
+    });
+}
+
+#[test]
+fn rounds_of_experiments() {
+    is_near_linear(|count| {
+        let (mut begun, seen) = experiments(count);
+        begun.grow_within(f64::MAX, true);
+        Box::new(move || {
+            let mut plan = begun.clone();
+            assert!(plan.round_s() > 0.0 && rounds::expected(&plan) > 0);
+            rounds::extend(&mut plan, &seen);
+        })
+    });
+}
