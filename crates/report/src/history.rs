@@ -5,21 +5,40 @@ use std::collections::BTreeMap;
 use lab::findings::{Cell, Column, Row, Table, Unit};
 use lab::history::{Change, Point, Series};
 use lab::store::RunId;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::csv::line;
 use crate::date::utc;
 use crate::html::{self, Figure};
+use crate::json::pretty;
 use crate::number::{interval, several};
 use crate::svg::{self, Axis, Drawing, Rows, Scale, Style, Ticks};
 use crate::text::{BOLD, Page, YELLOW};
 use crate::words::{Caption, Captioned, quantity};
 
-/// The version of the JSON.
+/// The schema version of a history.
 const SCHEMA: u32 = 1;
 
 /// The name of the interval of a point.
 const INTERVAL: &str = "95 % interval";
+
+/// The history of a question. Ratios say how many times better a scenario is than its anchor, whether more or less of the figure is
+/// better.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "History")]
+struct Document<'a> {
+    /// The schema version. It changes if a field is removed or changes its meaning.
+    #[schemars(extend("const" = SCHEMA))]
+    schema: u32,
+    /// The history of each scenario.
+    series: &'a [Series],
+}
+
+/// The schema of [`history_json`].
+pub(crate) fn schema() -> schemars::Schema {
+    schemars::schema_for!(Document)
+}
 
 /// The history of each scenario for a terminal, in lines of at most `width` columns. `colour` adds ANSI colours.
 pub fn history_text(all: &[Series], width: usize, colour: bool) -> String {
@@ -38,9 +57,9 @@ pub fn history_text(all: &[Series], width: usize, colour: bool) -> String {
     out
 }
 
-/// An object with `schema` and `series`: the fields of [`Series`].
+/// An object with `schema` and `series`, as described by docs/schema/history.schema.json.
 pub fn history_json(all: &[Series]) -> String {
-    format!("{:#}\n", json!({ "schema": SCHEMA, "series": all }))
+    pretty(&Document { schema: SCHEMA, series: all })
 }
 
 /// A line for each point, with the change that begins there. Times are in seconds since the Unix epoch.
