@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::support::fake::{Lab, TRUTH};
+use crate::support::schema::{assert_keeps, committed};
 
 /// Runs the experiment with noise of its own, and alpha as many times as good.
 fn occasion(lab: &Lab, seed: u32, better: f64, words: &[&str]) {
@@ -23,7 +24,7 @@ fn a_change_is_found_at_its_run_and_only_where_it_is() {
     let lab = changed();
     lab.run(&["--rounds", "4", "--set", "connections=7"]).code(0);
     let found = lab.narrows(&["history", "1", "--format", "json", "--html", "history.html"]).code(0).json();
-    assert_eq!(found["schema"], 1);
+    assert_keeps(&committed("history.schema.json"), &found);
     let series = found["series"].as_array().expect("series");
     assert_eq!(series.len(), 5, "four points of alpha and one of beta: {found:#}");
     for each in series {

@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use libc::SIGINT;
 use serde_json::Value;
 
-use crate::report_json::{assert_keeps, committed};
 use crate::support::home::Home;
+use crate::support::schema::{assert_keeps, committed};
 use crate::support::{Ended, has, until};
 
 /// Enough answers of servers that wait, in a second or two. They leave their core idle, so they are no duets.

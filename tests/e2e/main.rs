@@ -40,6 +40,7 @@ mod looks;
 mod machines;
 mod machines_run;
 mod max_rate;
+mod mcp;
 mod peers;
 mod power;
 mod preloaded;

@@ -1,30 +1,11 @@
 //! The JSON of reports and comparisons matches the schemas in docs/schema.
 
 use std::fs;
-use std::path::PathBuf;
 
-use crate::support;
 use crate::support::home::Home;
 use crate::support::made_up::{MadeUp, failed};
-use jsonschema::Validator;
+use crate::support::schema::{assert_keeps, committed, file};
 use serde_json::Value;
-
-fn file(name: &str) -> PathBuf {
-    support::checkout().join("docs/schema").join(name)
-}
-
-/// The committed schema of this name.
-pub fn committed(name: &str) -> Validator {
-    let text = fs::read_to_string(file(name)).expect(name);
-    let schema: Value = serde_json::from_str(&text).expect("the schema is JSON");
-    jsonschema::validator_for(&schema).expect("a JSON Schema")
-}
-
-pub fn assert_keeps(schema: &Validator, report: &Value) {
-    let wrong: Vec<String> =
-        schema.iter_errors(report).map(|e| format!("{}: {e}", e.instance_path())).take(5).collect();
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
 
 /// `NARROWS_WRITE_SCHEMA=1 cargo test -p narrows --test e2e schemas` updates them.
 #[test]

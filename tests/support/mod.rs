@@ -10,6 +10,7 @@ pub mod home;
 pub mod made_up;
 pub mod nginx;
 pub mod peer;
+pub mod schema;
 mod skipped;
 pub mod turn;
 

@@ -29,6 +29,7 @@ mod history_verb;
 mod init_verb;
 mod lab_args;
 mod load_verb;
+mod mcp_verb;
 mod priority;
 mod published_verb;
 mod question;
@@ -90,6 +91,8 @@ enum Verb {
     Doctor(doctor_verb::Args),
     /// Serve another narrows over standard input and output: it runs this on the machines that --gen and --sut name
     Agent(agent_verb::Args),
+    /// Offer the verbs as tools to a program that speaks the Model Context Protocol over standard input and output
+    Mcp(mcp_verb::Args),
     /// Print completions for a shell; --help says where to put them
     Completions(generate::CompletionsArgs),
     /// Write man pages to a folder, one for each verb
@@ -155,6 +158,7 @@ fn main() -> ExitCode {
         Verb::Serve(args) => serve_verb::run(&args),
         Verb::Doctor(args) => doctor_verb::run(&args, files),
         Verb::Agent(args) => agent_verb::run(&args, files),
+        Verb::Mcp(args) => mcp_verb::run(&args),
         Verb::Completions(args) => generate::completions(&args),
         Verb::Man(args) => generate::man(&args),
         Verb::Client => client::run(),

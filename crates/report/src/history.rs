@@ -5,21 +5,41 @@ use std::collections::BTreeMap;
 use lab::findings::{Cell, Column, Row, Table, Unit};
 use lab::history::{Change, Point, Series};
 use lab::store::RunId;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
+use stats::FEWEST_TO_CHANGE;
 
 use crate::csv::line;
 use crate::date::utc;
 use crate::html::{self, Figure};
+use crate::json::pretty;
 use crate::number::{interval, several};
 use crate::svg::{self, Axis, Drawing, Rows, Scale, Style, Ticks};
 use crate::text::{BOLD, Page, YELLOW};
-use crate::words::{Caption, Captioned, quantity};
+use crate::words::{Caption, Captioned, capital, quantity};
 
-/// The version of the JSON.
+/// The schema version of a history.
 const SCHEMA: u32 = 1;
 
 /// The name of the interval of a point.
 const INTERVAL: &str = "95 % interval";
+
+/// The history of a question. Ratios say how many times better a scenario is than its anchor, whether more or less of the figure is
+/// better.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "History")]
+struct Document<'a> {
+    /// The schema version. It changes if a field is removed or changes its meaning.
+    #[schemars(extend("const" = SCHEMA))]
+    schema: u32,
+    /// The history of each scenario.
+    series: &'a [Series],
+}
+
+/// The schema of [`history_json`].
+pub(crate) fn schema() -> schemars::Schema {
+    schemars::schema_for!(Document)
+}
 
 /// The history of each scenario for a terminal, in lines of at most `width` columns. `colour` adds ANSI colours.
 pub fn history_text(all: &[Series], width: usize, colour: bool) -> String {
@@ -38,9 +58,9 @@ pub fn history_text(all: &[Series], width: usize, colour: bool) -> String {
     out
 }
 
-/// An object with `schema` and `series`: the fields of [`Series`].
+/// An object with `schema` and `series`, as described by docs/schema/history.schema.json.
 pub fn history_json(all: &[Series]) -> String {
-    format!("{:#}\n", json!({ "schema": SCHEMA, "series": all }))
+    pretty(&Document { schema: SCHEMA, series: all })
 }
 
 /// A line for each point, with the change that begins there. Times are in seconds since the Unix epoch.
@@ -131,9 +151,9 @@ fn figure(series: &Series) -> Figure {
         let note = change_at(series, at)
             .map_or_else(String::new, |change| format!("from here {}", interval(change.ratio)));
         let changes = series.changes.iter().filter(|change| change.at <= at).count();
-        let version = point.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+        let version = point.version.as_ref().map_or_else(String::new, |version| format!(", {version}"));
         svg::Row {
-            label: format!("{} {}{version}", point.run, utc(point.started_unix_s)),
+            label: format!("run {}, {}{version}", point.run, utc(point.started_unix_s)),
             // The colour and the shape are those of the level.
             style: Style { hue: Some(changes), shape: changes, hollow: false },
             value: point.ratio.estimate,
@@ -143,7 +163,11 @@ fn figure(series: &Series) -> Figure {
     };
     Figure {
         title: title(series),
-        about: format!("{}. Right of 1 is better than the anchor, whiskers are {INTERVAL}s.", answer(series)),
+        about: format!(
+            "{}. The oldest run is at the top. Right of 1 is better than {}, and whiskers are {INTERVAL}s.",
+            capital(&answer(series)),
+            series.anchor
+        ),
         legend: Vec::new(),
         drawing: Drawing::Rows(Rows {
             x: Axis {
@@ -171,7 +195,13 @@ fn title(series: &Series) -> String {
 fn answer(series: &Series) -> String {
     let runs = several(series.points.len() as u64, "run");
     let last = series.changes.last().and_then(|change| Some((change, series.points.get(change.at)?)));
-    let Some((change, point)) = last else { return format!("no change in {runs}") };
+    let Some((change, point)) = last else {
+        let more = match series.points.len() < FEWEST_TO_CHANGE {
+            true => format!(", and at least {FEWEST_TO_CHANGE} are needed to find one"),
+            false => String::new(),
+        };
+        return format!("no change in {runs}{more}");
+    };
     let changes = several(series.changes.len() as u64, "change");
     let version = point.version.as_ref().map_or_else(String::new, |version| format!(", {version}"));
     format!(
@@ -255,7 +285,10 @@ mod tests {
         let text = history_text(&made_up(), 100, false);
         let said = "1 change in 4 runs; from run 3 on (1970-01-04 00:00, <c3>) it is 2.0x [1.8, 2.2] as good as before";
         let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(joined.contains(said) && joined.contains("no change in 1 run"), "{text}");
+        assert!(
+            joined.contains(said) && joined.contains("no change in 1 run, and at least 10 are needed"),
+            "{text}"
+        );
         let line = text.lines().find(|line| line.starts_with('3')).expect("a row");
         let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(line.ends_with("2.0x [1.8, 2.2] from here 2.0x [1.8, 2.2]"), "{line}");

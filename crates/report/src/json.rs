@@ -105,14 +105,15 @@ pub(crate) fn pretty(document: &impl Serialize) -> String {
     format!("{text}\n")
 }
 
-/// The JSON Schemas (draft 2020-12) of [`json`], [`comparison_json`] and [`verdict_json`](crate::verdict_json), and
-/// that of the ledger of `narrows try`, by the names of the files in docs/schema.
-pub fn schemas() -> [(&'static str, String); 4] {
+/// The JSON Schemas (draft 2020-12) of [`json`], [`comparison_json`], [`verdict_json`](crate::verdict_json) and
+/// [`history_json`](crate::history_json), and that of the ledger of `narrows try`, by the names of the files in docs/schema.
+pub fn schemas() -> [(&'static str, String); 5] {
     let text = |schema: schemars::Schema| format!("{:#}\n", schema.to_value());
     [
         ("report.schema.json", text(schemars::schema_for!(Document))),
         ("comparison.schema.json", text(schemars::schema_for!(Compared))),
-        ("verdict.schema.json", text(crate::verdict::schema())),
+        ("verdict.schema.json", format!("{:#}\n", crate::verdict_schema())),
+        ("history.schema.json", text(crate::history::schema())),
         ("ledger.schema.json", text(schemars::schema_for!(lab::ledger::Ledger))),
     ]
 }

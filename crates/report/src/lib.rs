@@ -46,7 +46,7 @@ pub use crate::junit::junit;
 pub use crate::markdown::markdown;
 pub use crate::quote::{Damaged, Quote, block, is_name, markers, quotes, replaced};
 pub use crate::text::{functions_text, text};
-pub use crate::verdict::{Entry, VERDICT_SCHEMA, Verdict, ledger_words, verdict_json};
+pub use crate::verdict::{Entry, VERDICT_SCHEMA, Verdict, ledger_words, verdict_json, verdict_schema};
 pub use crate::words::{
     Advice, Asked, Case, ComparedFunctions, Grade, Judgement, SUITE, advice, advice_on_trial, alone, answer,
     condition, few_runs, gated, headlines, standing, unjudged, way,

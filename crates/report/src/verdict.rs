@@ -10,6 +10,7 @@ use lab::findings::{CpuDifference, FailedTrials, FigureView, Findings, Unit, Wit
 use lab::store::RunId;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 use stats::{Attempt, CONFIRMATION_LEVEL, Decision, LEVEL, PartChange};
 
 use crate::json::pretty;
@@ -196,9 +197,9 @@ pub fn verdict_json(found: &Findings, of: &Verdict<'_>) -> Option<String> {
     Some(pretty(&document(&e, &e.candidate()?, of)?))
 }
 
-/// The schema of [`verdict_json`].
-pub(crate) fn schema() -> schemars::Schema {
-    schemars::schema_for!(Document)
+/// The JSON Schema (draft 2020-12) of [`verdict_json`].
+pub fn verdict_schema() -> Value {
+    schemars::schema_for!(Document).to_value()
 }
 
 /// What a ledger's attempt came to, in one sentence.

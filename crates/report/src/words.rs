@@ -28,7 +28,7 @@ mod verdicts;
 mod warnings;
 
 pub use answer::{answer, headlines};
-pub(crate) use answer::{answer_and_reason, first_line, second};
+pub(crate) use answer::{answer_and_reason, capital, first_line, second};
 pub(crate) use beside::{beside, beside_in_a_line, caption as caption_beside};
 pub(crate) use caption::{Caption, Captioned};
 pub use cases::{Case, Grade, Judgement};

@@ -10,6 +10,10 @@ use crate::{SplitMix64, shuffle};
 /// The fewest numbers between two changes.
 const FEWEST: usize = 3;
 
+/// In fewer numbers [`changes`] finds none: 9 have 126 halves, and that in front may as well be behind, so more than one shuffle in a
+/// hundred is as far apart as any course.
+pub const FEWEST_TO_CHANGE: usize = 10;
+
 /// How often the numbers are shuffled.
 const SHUFFLES: u32 = 999;
 
@@ -133,6 +137,10 @@ mod tests {
     fn few_numbers_equal_ones_and_those_that_are_none_have_no_change() {
         assert!(changes(&[]).is_empty() && changes(&[0.0, 0.0, 9.0, 9.0]).is_empty());
         assert!(changes(&[1.0; 50]).is_empty());
+        let step =
+            |n: usize, place: usize| changes(&(0..n).map(|at| f64::from(at >= place)).collect::<Vec<_>>());
+        assert!((0..FEWEST_TO_CHANGE).all(|place| step(FEWEST_TO_CHANGE - 1, place).is_empty()));
+        assert_eq!(step(FEWEST_TO_CHANGE + 1, 5).len(), 1);
         let mut numbers = [0.0; 40];
         numbers[20..].fill(5.0);
         assert_eq!(changes(&numbers).len(), 1);

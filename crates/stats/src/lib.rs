@@ -23,7 +23,7 @@ mod student;
 mod verdict;
 
 pub use between::{BetweenRuns, FEWEST_RUNS};
-pub use changes::{Change, changes};
+pub use changes::{Change, FEWEST_TO_CHANGE, changes};
 pub use family::{Family, holm};
 pub use ledger::{Attempt, CONFIRMATION_LEVEL, Decision, Ledger, MOST_ATTEMPTS};
 pub use levels::{Middle, levels};

@@ -30,6 +30,11 @@ pub fn go_first(command: &mut Command) {
     sys::go_first(command);
 }
 
+/// Lets the kernel kill a command when the calling thread ends. The command may open as many files as the hard limit allows.
+pub fn tie_to_us(command: &mut Command) {
+    sys::tie_to_us(command, None);
+}
+
 /// Raises the soft limit on open files to the hard limit. If that fails, the limit stays as it was.
 pub fn raise_file_limit() -> Limit {
     let before = getrlimit(Resource::Nofile).current;

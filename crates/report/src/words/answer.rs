@@ -121,7 +121,7 @@ fn begins_with_name(e: &FigureView<'_>) -> bool {
 }
 
 /// The sentence with a capital letter.
-fn capital(sentence: &str) -> String {
+pub(crate) fn capital(sentence: &str) -> String {
     let mut letters = sentence.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
