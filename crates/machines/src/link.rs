@@ -405,12 +405,10 @@ mod tests {
         let mut near = Link::new(input, near, &hello("1"), jumping).expect("a link");
         let _far = link(far, "1");
         near.greet(&hello("1")).expect("it greets");
-        for _ in 0..3 {
-            JUMPED.fetch_add(60 * SILENCE.as_nanos() as u64, Ordering::Relaxed);
-            assert_eq!(near.receive(Duration::ZERO), Ok(None));
-            // The other side beats meanwhile.
-            assert_eq!(near.receive(3 * BEAT), Ok(None));
-        }
+        JUMPED.fetch_add(60 * SILENCE.as_nanos() as u64, Ordering::Relaxed);
+        assert_eq!(near.receive(Duration::ZERO), Ok(None));
+        // The other side beats meanwhile.
+        assert_eq!(near.receive(3 * BEAT), Ok(None));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Whether the other side of a pipe is silent. Pure: times are nanoseconds of a monotonic clock.
 //!
-//! A thread notes when bytes last came. That this was long ago proves nothing alone: the machine may have stood still, or the thread has
+//! A thread notes when bytes last came. A long silence alone proves nothing: the machine may have stood still, or the thread has
 //! waited until somebody took what it had read. What came meanwhile waits to be read. So the side is silent if it was suspected before,
-//! and still nothing came although the thread has had the time of a beat to read since.
+//! and still nothing came although the thread has had the time of two beats to read since. One would not do: the other side may have stood
+//! still, too, and beats within the time of one.
 
 use crate::link::{BEAT, SILENCE};
 
@@ -16,15 +17,15 @@ pub(crate) struct Silence {
 impl Silence {
     /// Looks at the time `now`. Bytes last came at the time `heard`. Returns whether the side is silent.
     pub fn lasts(&mut self, heard: u64, now: u64) -> bool {
-        let [silence, beat] = [SILENCE, BEAT].map(|time| time.as_nanos() as u64);
+        let [silence, grace] = [SILENCE, 2 * BEAT].map(|time| time.as_nanos() as u64);
         let silent = now.saturating_sub(heard);
-        if silent < silence.saturating_sub(beat) {
+        if silent < silence.saturating_sub(grace) {
             self.suspected = None;
             return false;
         }
         let (_, since) = *self.suspected.filter(|(known, _)| *known == heard).get_or_insert((heard, now));
         self.suspected = Some((heard, since));
-        silent >= silence && now.saturating_sub(since) >= beat
+        silent >= silence && now.saturating_sub(since) >= grace
     }
 }
 
@@ -55,10 +56,10 @@ mod tests {
         let (mut silence, hour) = (Silence::default(), 3600 * SECOND);
         assert!(!silence.lasts(0, SECOND));
         assert!(!silence.lasts(0, hour), "what came in this hour may not have been read");
-        assert!(!silence.lasts(0, hour + SECOND - 1));
+        assert!(!silence.lasts(0, hour + 2 * SECOND - 1));
         let mut other = silence;
-        assert!(silence.lasts(0, hour + SECOND), "there was time to read");
-        assert!(!other.lasts(hour, hour + SECOND), "it was read");
+        assert!(silence.lasts(0, hour + 2 * SECOND), "there was time to read");
+        assert!(!other.lasts(hour, hour + 2 * SECOND), "it was read");
         // What was read and is old again begins a new suspicion.
         assert!(!other.lasts(hour + 1, 2 * hour) && !other.lasts(hour + 2, 2 * hour + SECOND));
     }

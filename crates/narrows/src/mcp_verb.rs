@@ -26,8 +26,11 @@ use tokio::sync::{Mutex, watch};
 
 use crate::common::End;
 
-/// How often a client hears that a call goes on.
+/// The time between two notes that a call goes on.
 const TURN: Duration = Duration::from_secs(5);
+
+/// How long a program that was asked to end may take. A server under test has a grace of its own in it.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `narrows mcp`
 #[derive(clap::Args)]
@@ -71,7 +74,7 @@ struct Load {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Report {
-    /// Its number, or `last`.
+    /// The number of the run, or `last`.
     run: String,
     /// Options of `narrows report`, each word an element, such as ["--details"] or ["--format", "json"].
     #[serde(default)]
@@ -135,8 +138,7 @@ impl Tools {
 
     #[tool(description = "Print a saved run again: its answer, its tables, or all of it as JSON.")]
     async fn report(&self, Parameters(asked): Parameters<Report>, call: Call) -> Answer {
-        let words = [vec!["report".to_owned(), asked.run], asked.options].concat();
-        Ok(answer(&ran(words, None, call.ct.cancelled()).await?))
+        Ok(answer(&ran(words(&["report"], asked.options, vec![asked.run]), None, call.ct.cancelled()).await?))
     }
 
     #[tool(description = "Explain a verb and its options.", annotations(read_only_hint = true))]
@@ -201,7 +203,7 @@ async fn tell<T>(call: &Call) -> T {
 }
 
 fn given_up() -> ErrorData {
-    ErrorData::internal_error("the call was given up, and what it ran has ended", None)
+    ErrorData::internal_error("the call was cancelled, and nothing of it runs any more", None)
 }
 
 /// Runs this program with these words to its end. When `gone` comes first, the program is asked to end as Ctrl-C asks it: it keeps what
@@ -225,7 +227,8 @@ async fn ran(words: Vec<String>, folder: Option<String>, gone: impl Future<Outpu
         output = &mut ended => output.map_err(|error| ErrorData::internal_error(error.to_string(), None)),
         () = gone => {
             let _ = number.map(|number| kill_process(number, Signal::TERM));
-            let _ = ended.await;
+            // Dropping it kills what has not ended by then.
+            let _ = tokio::time::timeout(PATIENCE, ended).await;
             Err(given_up())
         }
     }

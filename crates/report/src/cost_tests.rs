@@ -59,7 +59,7 @@ fn are_near_linear(made: impl Fn(usize) -> Findings) {
     let (some, twice) = (made(SOME), made(2 * SOME));
     let mut slow = Vec::new();
     for (name, report) in REPORTS {
-        let work = |found: &Findings| assert!(report(found).len() < 100 << 20);
+        let work = |found: &Findings| drop(std::hint::black_box(report(found)));
         let [some, twice] = [&some, &twice].map(|found| cpu(&work, found));
         if twice > 3 * some && twice > LEAST {
             slow.push(format!("{name}: {some:?} and {twice:?}"));

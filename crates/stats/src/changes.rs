@@ -10,8 +10,8 @@ use crate::{SplitMix64, shuffle};
 /// The fewest numbers between two changes.
 const FEWEST: usize = 3;
 
-/// In fewer numbers [`changes`] finds none: 9 have 126 halves, and that in front may as well be behind, so more than one shuffle in a
-/// hundred is as far apart as any course.
+/// In fewer numbers [`changes`] finds none. Nine numbers can be split into four and five in 126 ways, and two of these are as far apart
+/// as a clear change. That is more than one in a hundred.
 pub const FEWEST_TO_CHANGE: usize = 10;
 
 /// How often the numbers are shuffled.
@@ -140,7 +140,7 @@ mod tests {
         let step =
             |n: usize, place: usize| changes(&(0..n).map(|at| f64::from(at >= place)).collect::<Vec<_>>());
         assert!((0..FEWEST_TO_CHANGE).all(|place| step(FEWEST_TO_CHANGE - 1, place).is_empty()));
-        assert_eq!(step(FEWEST_TO_CHANGE + 1, 5).len(), 1);
+        assert!((0..FEWEST_TO_CHANGE).any(|place| step(FEWEST_TO_CHANGE, place).len() == 1));
         let mut numbers = [0.0; 40];
         numbers[20..].fill(5.0);
         assert_eq!(changes(&numbers).len(), 1);

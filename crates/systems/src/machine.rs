@@ -30,7 +30,7 @@ pub fn go_first(command: &mut Command) {
     sys::go_first(command);
 }
 
-/// Lets the kernel kill a command when the calling thread ends. The command may open as many files as the hard limit allows.
+/// The kernel kills the command when the thread that started it ends. Its soft limit on open files becomes the hard one.
 pub fn tie_to_us(command: &mut Command) {
     sys::tie_to_us(command, None);
 }

@@ -1,4 +1,4 @@
-//! Hostile clients. After each attack the connection has ended, a right client is served, and nothing is left of the attack.
+//! Hostile clients. After each attack the connection has ended, a client that keeps the protocol is served, and nothing is left of the attack.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -63,14 +63,14 @@ impl Target {
         (client, stream)
     }
 
-    /// The first flight of a right client: one record.
+    /// The first flight of a client that keeps the protocol: one record.
     fn hello(&self, config: &Arc<ClientConfig>) -> Vec<u8> {
         let mut bytes = Vec::new();
         connection(config).write_tls(&mut bytes).expect("a hello");
         bytes
     }
 
-    /// Asserts that a right client is served with each version, and that the server has no connection when it has gone.
+    /// Asserts that a client that keeps the protocol is served with each version, and that the server has no connection when it has gone.
     fn assert_serves(&self, after: &str) {
         for config in [&self.new, &self.old] {
             let (mut client, mut stream) = self.shaken(config);
@@ -379,7 +379,7 @@ fn a_new_handshake_within_a_connection_is_refused() {
         let mut command = Command::new("openssl");
         plain(command.args(["s_client", "-tls1_2", "-legacy_renegotiation", "-connect", &target.address]));
         let mut child = command.stdin(Stdio::piped()).spawn().expect("openssl starts");
-        // A line is an own write, because only the first letter of a read counts. The server warns at first.
+        // Each line is written alone, because only the first letter of a read counts. The server warns at first.
         let mut stdin = child.stdin.take().expect("its input");
         let gone = until(|| {
             let _ = stdin.write_all(b"R\n");

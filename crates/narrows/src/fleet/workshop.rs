@@ -197,7 +197,7 @@ impl Workshop {
 
 /// How long a step of the machine is waited for. Pure.
 struct Patience {
-    /// Whether the step is a build, which ends by itself when it is asked to.
+    /// Whether the step is a build, which ends when it is asked to.
     builds: bool,
     began: Instant,
     /// When it was asked to.
