@@ -87,7 +87,7 @@ fn an_interrupted_search_goes_on_where_it_began() {
     let store = home.store_path();
     let words = ["run", "--resume", "1", "--store", store.to_str().expect("a path")];
     let lost = run(home.narrows(words).current_dir(elsewhere.path())).code(1);
-    lost.says(&["server.js", "continue it in the folder in which it began"]);
+    lost.says(&["server.js", "use the folder in which it began"]);
     assert_eq!(home.observations(), before);
     let ended = home.run(["run", "--resume", "last"]).code(0);
     assert!(ended.stdout.contains("set wait=20: "), "{ended:#?}");

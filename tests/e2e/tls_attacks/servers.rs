@@ -241,7 +241,10 @@ fn a_first_flight_with_any_byte_changed_is_no_handshake() {
         });
         for json in drive(&peer.url("https"), &issued, &["-n", &count, "-c", "8", "--timeout", "20s"]) {
             assert_eq!(json["completed"], 0, "{json}");
-            assert_eq!(json["errors"], json!({"tls": count.parse::<u64>().expect("a number")}), "{json}");
+            // The peer may be gone before the generator has sent its alert.
+            let of = |class: &str| json["errors"][class].as_u64().unwrap_or(0);
+            assert!(of("tls") > of("reset"), "{json}");
+            assert_eq!((of("tls") + of("reset")).to_string(), count, "{json}");
         }
     }
 }

@@ -155,6 +155,14 @@ impl Suspect {
         Some(dose != ONCE || (TAKEN..=1.0 / TAKEN).contains(&way))
     }
 
+    /// Why a test of it proves nothing, although it may exclude. None if it may prove, too.
+    pub fn no_proof(&self) -> Option<&'static str> {
+        let yields = self.cause == Cause::Switches;
+        yields.then_some(
+            "a yield also lets other programs run, so it may take longer than a switch, and proves nothing",
+        )
+    }
+
     /// Why it may not have reached the program.
     pub fn why_not_taken(&self) -> &'static str {
         match self.cause {
@@ -213,5 +221,6 @@ mod tests {
         assert_eq!(calls.events(2.0), Some((6.0, "call")));
         assert_eq!(suspect(Cause::Reads, 100.0, 50.0).events(1.0), Some((2.0, "read")));
         assert_eq!(buffer.events(2.0), None);
+        assert!(switches.no_proof().is_some() && reads.no_proof().is_none());
     }
 }

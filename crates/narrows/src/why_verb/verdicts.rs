@@ -79,14 +79,14 @@ fn verdict(arms: &Arms, dosed: &Dosed, e: &FigureView<'_>) -> Option<String> {
         (Some(half), Some(twice)) => format!("; half as much makes {half}, and twice as much {twice}"),
         _ => String::new(),
     };
-    Some(format!("{}{doses}", said(&found, &words)))
+    Some(format!("{}{doses}", said(&found, suspect.no_proof(), &words)))
 }
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn said(share: &Mediated, words: &str) -> String {
+fn said(share: &Mediated, no_proof: Option<&str>, words: &str) -> String {
     let interval = format!(
         "{} [{}, {}] of the difference ({} rounds)",
         percent(share.share),
@@ -94,10 +94,11 @@ fn said(share: &Mediated, words: &str) -> String {
         percent(share.high),
         share.rounds
     );
-    match share.tested {
-        Tested::Proven => format!("proven: {words}. This alone makes {interval}"),
-        Tested::Excluded => format!("excluded: {words}. This alone makes {interval}"),
-        Tested::GoesWith => {
+    match (share.tested, no_proof) {
+        (Tested::Excluded, _) => format!("excluded: {words}. This alone makes {interval}"),
+        (_, Some(why)) => format!("goes with it: {words}. This alone makes {interval}; {why}"),
+        (Tested::Proven, None) => format!("proven: {words}. This alone makes {interval}"),
+        (Tested::GoesWith, None) => {
             format!("goes with it: {words}. This alone makes {interval}; more rounds may decide it")
         }
     }
