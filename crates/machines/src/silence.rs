@@ -17,7 +17,7 @@ pub(crate) struct Silence {
 impl Silence {
     /// Looks at the time `now`. Bytes last came at the time `heard`. Returns whether the side is silent.
     pub fn lasts(&mut self, heard: u64, now: u64) -> bool {
-        let [silence, grace] = [SILENCE, 2 * BEAT].map(|time| time.as_nanos() as u64);
+        let [silence, grace] = [SILENCE, BEAT.saturating_mul(2)].map(|time| time.as_nanos() as u64);
         let silent = now.saturating_sub(heard);
         if silent < silence.saturating_sub(grace) {
             self.suspected = None;
