@@ -3,8 +3,8 @@
 use inject::Injection;
 use lab::findings::Estimate;
 
-/// The doses of a cause, as multiples of what the slower one has more than the faster one.
-const DOSES: [f64; 3] = [HALF, ONCE, TWICE];
+/// The doses of a cause, as multiples of what the slower one has more than the faster one. Of equal ones the first counts.
+const DOSES: [f64; 3] = [ONCE, HALF, TWICE];
 /// Half of it.
 pub const HALF: f64 = 0.5;
 /// As much of it.
@@ -104,7 +104,7 @@ impl Suspect {
     /// The doses, with what the faster one is given for each. Small counts leave fewer than three that differ.
     pub fn doses(&self) -> Vec<(f64, Injection)> {
         let mut doses: Vec<(f64, Injection)> = Vec::new();
-        for dose in [ONCE].into_iter().chain(DOSES) {
+        for dose in DOSES {
             let injection = self.injection(dose);
             if !injection.is_nothing() && doses.iter().all(|(_, known)| *known != injection) {
                 doses.push((dose, injection));
