@@ -1,11 +1,10 @@
 //! What a long plan, a long history and large files cost: twice the input takes about twice as long.
 
-use std::time::Duration;
-
 use stats::Noise;
 use systems::{Point, Value, Workload};
 
 use crate::compare::{Chosen, History, Selection, compare};
+use crate::cost::near_linear;
 use crate::findings::{Findings, findings};
 use crate::history::{Occasion, history};
 use crate::observation::{Observation, Scenario};
@@ -20,20 +19,10 @@ const SOME: usize = 500;
 /// Work whose cost is counted, on an input that was made before.
 type Work = Box<dyn Fn()>;
 
-/// Asserts that the work on an input of twice the size takes about twice the CPU time. What is quadratic would take four times as long.
+/// Asserts that the work on an input of twice the size takes about twice the CPU time.
 fn is_near_linear(work: impl Fn(usize) -> Work) {
-    let (some, twice) = (cpu(&work(SOME)), cpu(&work(2 * SOME)));
-    assert!(twice < 3 * some, "{some:?} and {twice:?}");
-}
-
-/// The CPU time of some work: the least of three times.
-fn cpu(work: &Work) -> Duration {
-    let once = || {
-        let began = reactor::thread_cpu();
-        work();
-        reactor::thread_cpu().saturating_sub(began)
-    };
-    (0..3).map(|_| once()).min().unwrap_or_default()
+    let (some, twice) = (work(SOME), work(2 * SOME));
+    assert_eq!(near_linear(&some, &twice), Ok(()));
 }
 
 /// A plan of so many scenarios in three rounds, and what they showed.

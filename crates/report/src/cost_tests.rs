@@ -1,7 +1,6 @@
 //! What reports of large runs cost: twice the scenarios or experiments take about twice as long.
 
-use std::time::Duration;
-
+use lab::cost::near_linear;
 use lab::findings::{ExperimentFindings, Findings};
 use lab::observation::{Failure, Stage};
 use lab::session::Rule;
@@ -13,12 +12,6 @@ use crate::{
 
 /// So many scenarios or experiments, and then twice as many.
 const SOME: usize = 300;
-
-/// A report that takes less says nothing: what else the machine does weighs more.
-const LEAST: Duration = Duration::from_millis(40);
-
-/// Work whose cost is counted, on findings that were made before.
-type Work<'a> = &'a dyn Fn(&Findings);
 
 /// The name of a report, and what makes it.
 type Report = (&'static str, fn(&Findings) -> String);
@@ -43,29 +36,13 @@ fn page(found: &Findings) -> String {
     html(found, &Run { id: 1, started_unix_s: 0.0, command, seed, environment: &environment, profiles: &[] })
 }
 
-/// The CPU time of some work: the lesser of two times.
-fn cpu(work: Work<'_>, found: &Findings) -> Duration {
-    let once = || {
-        let began = reactor::thread_cpu();
-        work(found);
-        reactor::thread_cpu().saturating_sub(began)
-    };
-    (0..2).map(|_| once()).min().unwrap_or_default()
-}
-
-/// Asserts that each report of findings of twice the size takes about twice the CPU time. What is quadratic would take four times as
-/// long.
+/// Asserts that each report of findings of twice the size takes about twice the CPU time.
 fn are_near_linear(made: impl Fn(usize) -> Findings) {
     let (some, twice) = (made(SOME), made(2 * SOME));
-    let mut slow = Vec::new();
     for (name, report) in REPORTS {
         let work = |found: &Findings| drop(std::hint::black_box(report(found)));
-        let [some, twice] = [&some, &twice].map(|found| cpu(&work, found));
-        if twice > 3 * some && twice > LEAST {
-            slow.push(format!("{name}: {some:?} and {twice:?}"));
-        }
+        assert_eq!(near_linear(&|| work(&some), &|| work(&twice)), Ok(()), "{name}");
     }
-    assert!(slow.is_empty(), "{slow:#?}");
 }
 
 fn run(experiments: Vec<ExperimentFindings>) -> Findings {

@@ -110,14 +110,20 @@ pub struct Sent {
     pub buffer_limited: Option<f64>,
 }
 
-/// At least this share of the bytes must be those of connections that the kernel listed.
+/// At least this share of the bytes must be those of connections that the kernel listed. On a busy machine the only listing may be
+/// one of the first moments.
 const SEEN: f64 = 0.5;
+
+/// Whether the listings show most of the bytes that one end sent.
+fn shows_most(end: &TcpEnd, bytes: u64) -> bool {
+    end.bytes > 0 && end.bytes as f64 >= bytes as f64 * SEEN
+}
 
 impl Sent {
     /// By one end, which sent so many bytes in all.
     fn of(end: &TcpEnd, bytes: u64, counts: &KernelCounts, unit: &WorkUnit) -> Self {
         // The last listing is a moment before the end, so the segments are those of the bytes that it shows.
-        let seen = end.bytes > 0 && end.bytes as f64 >= bytes as f64 * SEEN;
+        let seen = shows_most(end, bytes);
         let whole = bytes as f64 / end.bytes as f64;
         let per_unit = |count: u64| {
             counts.per_operation(1, unit).filter(|_| seen).map(|each| each * count as f64 * whole)
@@ -159,7 +165,9 @@ impl Effort {
         let faults = |m: &Measurement| m.system.page_faults.map(|faults| faults as f64);
         let resent = |m: &Measurement| Some(m.retransmits as f64);
         let waited = |m: &Measurement| m.system.waited_s;
-        let server = ends.and_then(|(counts, tcp)| Some((counts, tcp.server?)));
+        let server = ends
+            .and_then(|(counts, tcp)| Some((counts, tcp.server?)))
+            .filter(|(counts, end)| shows_most(end, counts.bytes_received));
         let each =
             |of: f64, counts: &KernelCounts| (counts.operations > 0).then(|| of / counts.operations as f64);
         let received = |m: &Measurement| Some(m.bytes_received as f64).filter(|bytes| *bytes > 0.0);
@@ -248,6 +256,19 @@ mod tests {
         // Connections were too short to be listed.
         let few = of(Workload::Requests, counted(1999), SystemUse::default()).tcp_in.unwrap();
         assert_eq!((few.segments_per_unit, few.bytes_per_segment), (None, Some(199.9)));
+    }
+
+    #[test]
+    fn what_a_server_sent_counts_only_if_most_of_it_was_seen() {
+        let of_server = |bytes_received: u64| {
+            let counts = counted(2000);
+            let tcp = counts.tcp.map(|ends| TcpEnds { server: ends.clients, clients: None });
+            let work =
+                of(Workload::Requests, KernelCounts { tcp, bytes_received, ..counts }, SystemUse::default());
+            (work.segments_of_answer, work.receive_buffer)
+        };
+        assert_eq!(of_server(4000), (Some(0.5), Some(131_072.0)));
+        assert_eq!(of_server(4001), (None, None));
     }
 
     #[test]

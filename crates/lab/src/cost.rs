@@ -1,0 +1,66 @@
+//! Whether work grows no faster than its input, for the tests of this crate and of the reports.
+//!
+//! A test has no instruction counter on a virtual machine, and CPU time varies on a shared one: the same work has taken three times
+//! as long a moment later. So one measurement decides nothing. Pairs of measurements follow each other until they agree.
+
+use std::time::Duration;
+
+/// What is too much for twice the input. What is linear takes twice the time, and what is quadratic four times.
+const TOO_MUCH: u32 = 3;
+
+/// So many pairs more within [`TOO_MUCH`] than beyond it settle that the work is near-linear.
+const SETTLED: i32 = 2;
+
+/// So many pairs more beyond [`TOO_MUCH`] than within settle that it is not. If noise puts one pair in four beyond it, linear work is
+/// refused once in 7,000 times (the gambler's ruin).
+const REFUSED: i32 = -8;
+
+/// What is shorter is repeated within one measurement, because an interrupt would weigh too much.
+const LEAST: Duration = Duration::from_millis(4);
+
+/// Checks that work on `twice` the input takes about twice the CPU time of work on `some` of it. The error is the last pair of times.
+///
+/// # Errors
+///
+/// The work grows faster than its input.
+pub fn near_linear(some: &dyn Fn(), twice: &dyn Fn()) -> Result<(), String> {
+    let repeats =
+        (0..10).map(|power| 1 << power).find(|&repeats| cpu(some, repeats) >= LEAST).unwrap_or(1 << 10);
+    let mut balance = 0;
+    loop {
+        let times = [cpu(some, repeats), cpu(twice, repeats)];
+        balance += if times[1] < TOO_MUCH * times[0] { 1 } else { -1 };
+        if balance >= SETTLED {
+            return Ok(());
+        }
+        if balance <= REFUSED {
+            return Err(format!("{:?} and {:?} for twice the input", times[0], times[1]));
+        }
+    }
+}
+
+/// The CPU time of this thread in some work that is done so many times.
+fn cpu(work: &dyn Fn(), repeats: usize) -> Duration {
+    let began = reactor::thread_cpu();
+    (0..repeats).for_each(|_| work());
+    reactor::thread_cpu().saturating_sub(began)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds up pairs of so many numbers.
+    fn pairs(of: usize, with: usize) -> u64 {
+        let other =
+            |one: usize| (0..with).map(|other| std::hint::black_box((one ^ other) as u64)).sum::<u64>();
+        (0..of).map(other).sum()
+    }
+
+    #[test]
+    fn what_is_quadratic_is_refused_and_what_is_linear_is_not() {
+        let work = |of, with| move || assert!(pairs(of, with) > 0);
+        assert_eq!(near_linear(&work(300, 300), &work(600, 300)), Ok(()));
+        assert!(near_linear(&work(300, 300), &work(600, 600)).is_err());
+    }
+}
