@@ -9,9 +9,13 @@
  * NARROWS_INJECT says what to do: `cap=BYTES`, `calls=THOUSANDTHS`, `yields=THOUSANDTHS`, `buffer=BYTES`, with commas between them.
  * `calls` and `yields` are in thousandths for each read. The rest is kept for the next read. `buffer` is the size that getsockopt(2)
  * then returns for SO_RCVBUF. Without options it only makes the system calls; the other arms are compared with that arm.
+ *
+ * A connection that is waited for with EPOLLET is not capped. The kernel tells of its bytes once, and a program such as nginx, or any on
+ * tokio, takes a read that returns less than it asked for as the end of them. It would wait for the rest for ever.
  */
 #include <errno.h>
 #include <stddef.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -23,9 +27,10 @@ extern char **environ;
 static size_t cap;
 static unsigned long calls, yields, buffer;
 
-/* Which descriptors are connections that were accepted. Larger ones are left alone. */
+/* Which descriptors are connections that were accepted, and which of these are waited for with EPOLLET. Larger ones are left alone. */
 enum { MOST_FILES = 1 << 20 };
-static unsigned char accepted[MOST_FILES];
+enum kind { OTHER, ACCEPTED, ACCEPTED_EDGE };
+static unsigned char kinds[MOST_FILES];
 
 static long system_call(long number, long a, long b, long c, long d, long e, long f) {
 #if defined(__x86_64__)
@@ -105,23 +110,35 @@ static ssize_t ended(long result) {
     return returned(result);
 }
 
+static enum kind kind_of(int fd) {
+    return fd >= 0 && fd < MOST_FILES ? kinds[fd] : OTHER;
+}
+
 static int is_accepted(int fd) {
-    return fd >= 0 && fd < MOST_FILES && accepted[fd];
+    return kind_of(fd) != OTHER;
 }
 
-static void mark(long fd, unsigned char as) {
-    if (fd >= 0 && fd < MOST_FILES) accepted[fd] = as;
+static void mark(long fd, enum kind kind) {
+    if (fd >= 0 && fd < MOST_FILES) kinds[fd] = (unsigned char)kind;
 }
 
-/* How much a read may return. Who asks for all bytes, or looks at them only, gets them. */
-static size_t capped(size_t length, int flags) {
-    int whole = flags & (MSG_WAITALL | MSG_PEEK | MSG_TRUNC);
-    return cap && !whole && length > cap ? cap : length;
+/* Whether a read is capped. Who asks for all bytes, or looks at them only, gets them. */
+static int is_capped(int fd, int flags) {
+    return cap && kind_of(fd) == ACCEPTED && !(flags & (MSG_WAITALL | MSG_PEEK | MSG_TRUNC));
+}
+
+static size_t capped(int fd, size_t length, int flags) {
+    return is_capped(fd, flags) && length > cap ? cap : length;
+}
+
+int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event) {
+    if (is_accepted(fd) && op != EPOLL_CTL_DEL && event) mark(fd, event->events & EPOLLET ? ACCEPTED_EDGE : ACCEPTED);
+    return (int)returned(system_call(SYS_epoll_ctl, epoll, op, fd, (long)event, 0, 0));
 }
 
 int accept4(int fd, struct sockaddr *restrict from, socklen_t *restrict size, int flags) {
     long connection = system_call(SYS_accept4, fd, (long)from, (long)size, flags, 0, 0);
-    mark(connection, 1);
+    mark(connection, ACCEPTED);
     if (connection >= 0 && buffer) {
         /* The kernel doubles what it is told. */
         int half = (int)(buffer / 2);
@@ -135,14 +152,13 @@ int accept(int fd, struct sockaddr *restrict from, socklen_t *restrict size) {
 }
 
 int close(int fd) {
-    mark(fd, 0);
+    mark(fd, OTHER);
     return (int)returned(system_call(SYS_close, fd, 0, 0, 0, 0, 0));
 }
 
 ssize_t recvfrom(int fd, void *restrict to, size_t length, int flags, struct sockaddr *restrict from,
                  socklen_t *restrict size) {
-    size_t most = is_accepted(fd) ? capped(length, flags) : length;
-    long result = system_call(SYS_recvfrom, fd, (long)to, (long)most, flags, (long)from, (long)size);
+    long result = system_call(SYS_recvfrom, fd, (long)to, (long)capped(fd, length, flags), flags, (long)from, (long)size);
     return is_accepted(fd) ? ended(result) : returned(result);
 }
 
@@ -152,7 +168,7 @@ ssize_t recv(int fd, void *to, size_t length, int flags) {
 
 ssize_t read(int fd, void *to, size_t length) {
     if (!is_accepted(fd)) return returned(system_call(SYS_read, fd, (long)to, (long)length, 0, 0, 0));
-    return ended(system_call(SYS_read, fd, (long)to, (long)capped(length, 0), 0, 0, 0));
+    return ended(system_call(SYS_read, fd, (long)to, (long)capped(fd, length, 0), 0, 0, 0));
 }
 
 /* As many of these parts as the cap allows. */
@@ -173,7 +189,7 @@ static int capped_parts(struct iovec *parts, const struct iovec *given, int coun
 ssize_t readv(int fd, const struct iovec *given, int count) {
     struct iovec parts[MOST_PARTS];
     if (!is_accepted(fd)) return returned(system_call(SYS_readv, fd, (long)given, count, 0, 0, 0));
-    if (!cap) return ended(system_call(SYS_readv, fd, (long)given, count, 0, 0, 0));
+    if (!is_capped(fd, 0)) return ended(system_call(SYS_readv, fd, (long)given, count, 0, 0, 0));
     return ended(system_call(SYS_readv, fd, (long)parts, capped_parts(parts, given, count), 0, 0, 0));
 }
 
@@ -183,7 +199,7 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
     /* In musl these are shorter, and what stands behind them is not set. */
     asked.msg_iovlen = (unsigned)message->msg_iovlen;
     asked.msg_controllen = (unsigned)message->msg_controllen;
-    if (is_accepted(fd) && capped((size_t)-1, flags) == cap) {
+    if (is_capped(fd, flags)) {
         asked.msg_iov = parts;
         asked.msg_iovlen = (size_t)capped_parts(parts, message->msg_iov, (int)asked.msg_iovlen);
     }

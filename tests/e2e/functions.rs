@@ -125,7 +125,10 @@ fn reasons_of_an_experiment_in_a_file_are_tested() {
     std::fs::write(&file, whole).expect("a file");
     home.run(["run", "e", "--rounds", "3"]).code(0);
     if is_counted(&home) {
-        is_not_excluded(&home.run(["why", "last"]).code(0));
+        let ended = home.run(["why", "last", "--cause", "reads"]).code(0);
+        is_not_excluded(&ended);
+        let causes = squeezed(&ended.stdout).matches("This alone makes ").count();
+        assert_eq!(causes, 1, "{ended:#?}");
     }
 }
 

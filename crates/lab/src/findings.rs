@@ -513,6 +513,8 @@ impl Deref for Shared {
 #[cfg(test)]
 mod claim_tests;
 #[cfg(test)]
+mod cpu_tests;
+#[cfg(test)]
 mod doubt_tests;
 #[cfg(test)]
 mod level_tests;

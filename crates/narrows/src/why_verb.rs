@@ -8,6 +8,7 @@ mod verdicts;
 use std::path::Path;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use lab::store::{RunId, Store};
 use systems::Catalog;
 use systems::machine::Limit;
@@ -22,6 +23,7 @@ use crate::stores::{self, StoreArg};
 use crate::try_verb;
 
 use case::{Case, How};
+use suspect::Cause;
 
 /// `narrows why`
 #[derive(clap::Args)]
@@ -32,6 +34,9 @@ pub struct Args {
     /// Run as many rounds as fit into this time
     #[arg(long, value_name = "TIME", value_parser = common::duration)]
     budget: Option<Duration>,
+    /// Test these causes only, separated by commas. Each takes up to three arms of every round
+    #[arg(long, value_name = "CAUSE", value_enum, value_delimiter = ',')]
+    cause: Vec<Cause>,
     /// Print plain lines even on a terminal
     #[arg(long)]
     quiet: bool,
@@ -49,7 +54,7 @@ pub fn run(args: &Args, files: Limit) -> End {
     let mut question = Question::of(id, saved.header())?;
     check_place(id, question.fleet())?;
     check_question(id, &question)?;
-    let case = Case::of(&saved)?;
+    let case = Case::of(&saved, &args.cause)?;
     let fleet = question.fleet().clone();
     let asked = Asked { command: args.command(id, &path), question: None, at_once: true };
     let how =
@@ -68,7 +73,11 @@ impl Args {
     fn command(&self, run: RunId, store: &Path) -> String {
         let budget =
             self.budget.map_or_else(String::new, |time| format!(" --budget {}s", time.as_secs_f64()));
-        format!("why {run}{budget}{}", stores::option(store))
+        let cause = self
+            .cause
+            .iter()
+            .filter_map(|cause| Some(format!(" --cause {}", cause.to_possible_value()?.get_name())));
+        format!("why {run}{budget}{}{}", cause.collect::<String>(), stores::option(store))
     }
 }
 

@@ -22,7 +22,7 @@ pub struct CpuDifference {
     pub more: usize,
     /// What the one that takes less takes, seconds: the median of its trials.
     pub less_s: f64,
-    /// How many times more the other one takes, with an interval.
+    /// How many times more the other one takes, with an interval. Those of all pairs that no figure tells apart hold together.
     pub ratio: Ratio,
     /// In which functions the difference is. None if the arms have fewer than two profiles each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,22 +46,41 @@ impl CpuDifference {
     }
 }
 
-/// The differences between scenarios of which some figure says that they differ.
+/// The differences between scenarios of which some figure says that they differ, and between those of which it does not say it
+/// although one certainly takes more CPU time: that varies less than speed does on a shared machine.
 pub(super) fn differences(figures: &[Compared<'_>]) -> Vec<CpuDifference> {
-    let comparisons = figures.iter().flat_map(|figure| &figure.comparisons);
+    let Some(first) = figures.first() else { return Vec::new() };
+    let trials = by_scenario(&first.observations);
     // Figures may contradict each other about which is better, but each pair has one difference.
-    let pairs =
-        comparisons.filter_map(Comparison::better_first).map(|[one, other]| (one.min(other), one.max(other)));
-    let pairs: BTreeSet<(usize, usize)> = pairs.collect();
-    let Some(figure) = figures.first() else { return Vec::new() };
-    let trials = by_scenario(&figure.observations);
-    pairs.into_iter().filter_map(|pair| difference(figure, &trials, pair)).collect()
+    let pairs = |of: &dyn Fn(&Compared<'_>, &Comparison) -> bool| {
+        let chosen = figures
+            .iter()
+            .flat_map(|figure| figure.comparisons.iter().filter(|c| of(figure, c)))
+            .map(|c| (c.scenario.min(c.against), c.scenario.max(c.against)));
+        chosen.collect::<BTreeSet<(usize, usize)>>()
+    };
+    let decided = pairs(&|_, c| c.better_first().is_some());
+    let open: Vec<_> = pairs(&is_open).difference(&decided).copied().collect();
+    // Nothing but its own interval says that an open one differs, so all of these intervals must hold together.
+    let level = LEVEL / open.len().max(1) as f64;
+    let of_decided = decided.into_iter().filter_map(|pair| difference(first, &trials, pair, LEVEL));
+    let of_open = open.into_iter().filter_map(|pair| difference(first, &trials, pair, level));
+    of_decided.chain(of_open.filter(CpuDifference::is_certain)).collect()
+}
+
+/// Whether a comparison of equal work is undecided for no other reason than that trials vary.
+fn is_open(figure: &Compared<'_>, c: &Comparison) -> bool {
+    let is_unequal = |at: usize| figure.estimates.get(at).is_none_or(|e| e.unequal);
+    let equal_work = c.excess.is_none() && !is_unequal(c.scenario) && !is_unequal(c.against);
+    let varies = c.ratio.is_some() && !c.verdict.is_decided() && c.withheld.is_none();
+    varies && equal_work && figure.planned.figure != Figure::CpuPerUnit
 }
 
 fn difference(
     figure: &Compared<'_>,
     trials: &ByScenario<'_>,
     (one, other): (usize, usize),
+    level: f64,
 ) -> Option<CpuDifference> {
     let arm = |at: usize| Some(Arm::of(figure, trials, &figure.estimates.get(at)?.scenario));
     let (first, second) = (arm(one)?, arm(other)?);
@@ -72,7 +91,7 @@ fn difference(
         true => (one, other, ratio, [first, second]),
         false => (other, one, Location { estimate: -ratio.estimate, ..ratio }, [second, first]),
     };
-    let (low, high) = ratio.interval(LEVEL);
+    let (low, high) = ratio.interval(level);
     let less_s = stats::median(least.cpu_s.values().copied())?;
     let found = functions(&ratio, [&least.profiles, &most.profiles]);
     Some(CpuDifference {

@@ -20,7 +20,7 @@ use systems::machine::Limit;
 use systems::manifest::Program;
 use systems::{Catalog, Manifest, Role, Scratch, Value};
 
-use super::suspect::{Suspect, suspects};
+use super::suspect::{Cause, Suspect, suspects};
 use super::verdicts::{Arms, Dosed, verdicts};
 use crate::command::budget;
 use crate::common::{self, End, INTERRUPTED};
@@ -60,11 +60,11 @@ pub struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// The first claim of the run about two scenarios that differ in what can be injected.
+    /// The first claim of the run about two scenarios that differ in what can be injected, of the causes that are chosen.
     ///
     /// # Errors
     /// The run decides nothing, or its scenarios do not differ so.
-    pub fn of(saved: &'a Saved) -> anyhow::Result<Self> {
+    pub fn of(saved: &'a Saved, chosen: &[Cause]) -> anyhow::Result<Self> {
         // Nothing is counted of clients, so no claim about them is taken where servers were measured, too.
         if saved.header().plan.experiments.iter().all(|planned| planned.workload.role() == Role::Client) {
             bail!(
@@ -72,27 +72,26 @@ impl<'a> Case<'a> {
                  accepted"
             );
         }
-        let compared = || saved.found.views().flat_map(|e| compared(e).map(move |both| (e, both)));
+        let compared =
+            || saved.found.views().flat_map(|e| compared(&e).into_iter().map(move |pair| (e, pair)));
         if compared().next().is_none() {
             bail!(
                 "the run decides nothing, so there is no reason to test: it needs more rounds, or its arms do not differ"
             );
         }
-        let case = compared().find_map(|(e, both)| {
+        let case = compared().find_map(|(e, (both, figure))| {
             let [faster, slower] = both.map(|at| e.estimates.get(at));
-            let suspects = suspects(faster?, slower?);
+            let suspects = suspects(faster?, slower?, chosen);
             let plan = &saved.header().plan;
             let planned = plan.experiments.iter().find(|planned| planned.name == e.shared.setup.name)?;
             let [faster, slower] = [&faster?.scenario, &slower?.scenario];
-            (!suspects.is_empty()).then_some(Self {
-                saved,
-                planned,
-                figure: e.figure,
-                faster,
-                slower,
-                suspects,
-            })
+            (!suspects.is_empty()).then_some(Self { saved, planned, figure, faster, slower, suspects })
         });
+        if case.is_none() && !chosen.is_empty() {
+            bail!(
+                "the slower one has none of the causes that --cause names: omit it to test all that differ"
+            );
+        }
         case.context(
             "there is nothing to test. Narrows can inject shorter reads, more system calls, more context switches and smaller \
              receive buffers. The slower one has none of these, or they were not counted (see `narrows doctor`)",
@@ -198,14 +197,19 @@ fn value(injection: Injection) -> Value {
     Value::Text(injection.to_string())
 }
 
-/// The decided comparisons of the claims, each the better one first.
-fn compared(e: FigureView<'_>) -> impl Iterator<Item = [usize; 2]> {
-    e.claims.iter().filter_map(|claim| match claim {
+/// What the claims say to differ: each pair, the better one first, and by which figure. Where speeds are undecided, CPU time may differ.
+fn compared(e: &FigureView<'_>) -> Vec<([usize; 2], Figure)> {
+    let pair = |claim: &Claim| match claim {
         Claim::Knob { comparison, .. }
         | Claim::Systems { comparison, .. }
-        | Claim::Cliff { comparison, .. } => comparison.better_first(),
+        | Claim::Cliff { comparison, .. } => Some((comparison.better_first()?, e.figure)),
+        Claim::Undecided { comparison: c, .. } => {
+            let cpu = e.cpu.iter().find(|cpu| cpu.is_between(c.scenario, c.against))?;
+            Some(([cpu.less, cpu.more], Figure::CpuPerUnit))
+        }
         _ => None,
-    })
+    };
+    e.claims.iter().filter_map(pair).collect()
 }
 
 /// A system with the knob, and with the library before those that are preloaded into it already.

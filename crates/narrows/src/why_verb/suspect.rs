@@ -25,15 +25,15 @@ const MANY_BYTES: f64 = 16.0 * 1024.0;
 const LEAST: f64 = 0.1;
 
 /// What can be injected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
-    /// Reads that return fewer bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Cause {
+    /// Reads that return fewer bytes
     Reads,
-    /// Further system calls for each read.
+    /// Further system calls for each read
     Calls,
-    /// Further context switches for each read.
+    /// Further context switches for each read
     Switches,
-    /// A smaller receive buffer of each connection.
+    /// A smaller receive buffer of each connection
     Buffer,
 }
 
@@ -77,12 +77,14 @@ pub struct Suspect {
     cause: Cause,
     faster: f64,
     slower: f64,
-    /// Reads for a unit of work of the faster one.
+    /// Reads of the faster one for each payload byte or operation, as `faster` and `slower` are.
     reads: f64,
+    /// How many payload bytes or operations make one unit of work.
+    unit: f64,
 }
 
-/// The counts in which the slower one is worse.
-pub fn suspects(faster: &Estimate, slower: &Estimate) -> Vec<Suspect> {
+/// The counts in which the slower one is worse, of these causes; of all if none is chosen.
+pub fn suspects(faster: &Estimate, slower: &Estimate, chosen: &[Cause]) -> Vec<Suspect> {
     let Some(reads) = faster.work.reads_per_unit().filter(|reads| *reads > 0.0) else { return Vec::new() };
     let suspect = |cause: Cause| {
         let [few, many] = [cause.of(faster)?, cause.of(slower)?];
@@ -90,9 +92,16 @@ pub fn suspects(faster: &Estimate, slower: &Estimate) -> Vec<Suspect> {
             true => (few / many, true),
             false => (many / few, (many - few) * unit(slower) >= LEAST),
         };
-        (worth && times >= cause.differ()).then_some(Suspect { cause, faster: few, slower: many, reads })
+        (worth && times >= cause.differ()).then_some(Suspect {
+            cause,
+            faster: few,
+            slower: many,
+            reads,
+            unit: unit(slower),
+        })
     };
-    Cause::ALL.into_iter().filter_map(suspect).collect()
+    let is_chosen = |cause: &Cause| chosen.is_empty() || chosen.contains(cause);
+    Cause::ALL.into_iter().filter(is_chosen).filter_map(suspect).collect()
 }
 
 /// How many payload bytes or operations make one unit of a row's work.
@@ -136,9 +145,10 @@ impl Suspect {
     /// How many more events for a unit of work a dose makes, and what one is called. None if it is no event.
     pub fn events(&self, dose: f64) -> Option<(f64, &'static str)> {
         let Injection { most_bytes, thousandths_of_calls, thousandths_of_yields, .. } = self.injection(dose);
-        let of_reads = |thousandths: u64| self.reads * thousandths as f64 / 1000.0;
+        let reads = self.reads * self.unit;
+        let of_reads = |thousandths: u64| reads * thousandths as f64 / 1000.0;
         match self.cause {
-            Cause::Reads => Some((self.reads * (self.faster / most_bytes? as f64 - 1.0), "read")),
+            Cause::Reads => Some((reads * (self.faster / most_bytes? as f64 - 1.0), "read")),
             Cause::Calls => Some((of_reads(thousandths_of_calls), "call")),
             Cause::Switches => Some((of_reads(thousandths_of_yields), "switch")),
             Cause::Buffer => None,
@@ -173,7 +183,11 @@ impl Suspect {
             Cause::Buffer => {
                 "the kernel allows no such buffer (see net.core.rmem_max), or it makes its system calls itself"
             }
-            _ => "it makes its system calls itself, or it reads with other functions",
+            Cause::Reads => {
+                "it waits with EPOLLET (as nginx and tokio do) and would take a shorter read for the end of the data; or it makes \
+                 its system calls itself"
+            }
+            Cause::Calls => "it makes its system calls itself, or it reads with other functions",
         }
     }
 
@@ -199,7 +213,7 @@ mod tests {
 
     #[test]
     fn doses_come_from_what_the_slower_one_has() {
-        let suspect = |cause, faster, slower| Suspect { cause, faster, slower, reads: 2.0 };
+        let suspect = |cause, faster, slower| Suspect { cause, faster, slower, reads: 2.0, unit: 1.0 };
         let reads = suspect(Cause::Reads, 65536.0, 1460.0);
         let calls = suspect(Cause::Calls, 6.0, 9.0);
         let switches = suspect(Cause::Switches, 1.0, 2.0);
@@ -220,6 +234,9 @@ mod tests {
         }
         assert_eq!(calls.events(2.0), Some((6.0, "call")));
         assert_eq!(suspect(Cause::Reads, 100.0, 50.0).events(1.0), Some((2.0, "read")));
+        // Of uploads a unit of work is a megabyte, and reads are counted for each byte.
+        let of_uploads = Suspect { reads: 2e-6, unit: 1e6, ..suspect(Cause::Reads, 100.0, 50.0) };
+        assert_eq!(of_uploads.events(1.0), Some((2.0, "read")));
         assert_eq!(buffer.events(2.0), None);
         assert!(switches.no_proof().is_some() && reads.no_proof().is_none());
     }

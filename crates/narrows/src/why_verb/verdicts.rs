@@ -1,5 +1,6 @@
 //! What became of each suspected cause, in words.
 
+use lab::experiment::Figure;
 use lab::findings::{Estimate, FigureView, Findings};
 use lab::mediation::{Mediated, Tested, cost_of_event, cpu_s, mediated};
 use lab::observation::{Observation, Scenario};
@@ -36,7 +37,7 @@ pub fn verdicts(arms: &Arms, found: &Findings, observations: &[Observation]) -> 
     let e = found.views().next();
     let said = |dosed: &Dosed| {
         let words = dosed.suspect.words();
-        match e.as_ref().and_then(|e| verdict(arms, dosed, e)) {
+        match e.as_ref().and_then(|e| verdict(arms, dosed, e, observations)) {
             Some(verdict) => format!("{verdict}{}\n", each_costs(arms, dosed, observations)),
             None => format!("not tested: {words}. An arm was not measured; `narrows report` says why\n"),
         }
@@ -45,7 +46,7 @@ pub fn verdicts(arms: &Arms, found: &Findings, observations: &[Observation]) -> 
 }
 
 /// What became of a suspected cause. None if an arm has no figure.
-fn verdict(arms: &Arms, dosed: &Dosed, e: &FigureView<'_>) -> Option<String> {
+fn verdict(arms: &Arms, dosed: &Dosed, e: &FigureView<'_>, observations: &[Observation]) -> Option<String> {
     let row = |arm: &Scenario| e.estimates.iter().find(|row| row.scenario == *arm && row.trials > 0);
     let (faster, injected, slower) = (row(&arms.faster)?, row(dosed.arm(ONCE)?)?, row(&arms.slower)?);
     let suspect = &dosed.suspect;
@@ -64,10 +65,17 @@ fn verdict(arms: &Arms, dosed: &Dosed, e: &FigureView<'_>) -> Option<String> {
         }
         Some(true) => {}
     }
-    let share = |arm: &Estimate| mediated(e.figure, &faster.by_round, &arm.by_round, &slower.by_round);
+    // CPU time varies less than speed does, so the two may certainly differ in it where nothing is known of speeds.
+    let by_figure = |arm: &Estimate| mediated(e.figure, &faster.by_round, &arm.by_round, &slower.by_round);
+    let [least, most] = [&arms.faster, &arms.slower].map(|arm| cpu_s(observations, arm));
+    let by_cpu =
+        |arm: &Estimate| mediated(Figure::CpuPerUnit, &least, &cpu_s(observations, &arm.scenario), &most);
+    let is_cpu = e.figure == Figure::CpuPerUnit || by_figure(injected).is_none();
+    let share = |arm: &Estimate| if is_cpu { by_cpu(arm) } else { by_figure(arm) };
     let Some(found) = share(injected) else {
         return Some(format!(
-            "not tested: {words}. In this run the slower one is not certainly slower; give more time with --budget"
+            "not tested: {words}. In this run the slower one is not certainly slower; give more time with --budget, or fewer \
+             causes with --cause"
         ));
     };
     let other = |dose: f64| {
@@ -79,16 +87,17 @@ fn verdict(arms: &Arms, dosed: &Dosed, e: &FigureView<'_>) -> Option<String> {
         (Some(half), Some(twice)) => format!("; half as much makes {half}, and twice as much {twice}"),
         _ => String::new(),
     };
-    Some(format!("{}{doses}", said(&found, suspect.no_proof(), &words)))
+    let of = if is_cpu { "the difference in CPU time" } else { "the difference" };
+    Some(format!("{}{doses}", said(&found, of, suspect.no_proof(), &words)))
 }
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn said(share: &Mediated, no_proof: Option<&str>, words: &str) -> String {
+fn said(share: &Mediated, of: &str, no_proof: Option<&str>, words: &str) -> String {
     let interval = format!(
-        "{} [{}, {}] of the difference ({} rounds)",
+        "{} [{}, {}] of {of} ({} rounds)",
         percent(share.share),
         percent(share.low),
         percent(share.high),

@@ -3,8 +3,8 @@
 use lab::experiment::Figure;
 use lab::experiment::grid::Axis;
 use lab::findings::{
-    Behind, By, Claim, Comparison, Counted, Estimate, FigureView, Interaction, Ratio, Reason, Unit, Withheld,
-    is_hardly_measured,
+    Behind, By, Claim, Comparison, Counted, CpuDifference, Estimate, FigureView, Interaction, Ratio, Reason,
+    Unit, Withheld, is_hardly_measured,
 };
 use stats::Verdict;
 use systems::work::Purpose;
@@ -316,7 +316,26 @@ impl Wording<'_> {
             true => format!("trials of {name} and of {baseline} differ too much among themselves"),
             false => self.beside(&name, &baseline, ratio),
         };
-        format!("{open}: {seen} ({}; {})", self.context(c), self.help(c))
+        let cpu = self.cpu(c).map_or_else(String::new, |cpu| self.needs_more(c, cpu));
+        format!("{open}: {seen}{cpu} ({}; {})", self.context(c), self.help(c))
+    }
+
+    /// The difference in CPU time between the two of a comparison.
+    fn cpu(&self, c: &Comparison) -> Option<&CpuDifference> {
+        self.e.cpu.iter().find(|cpu| cpu.is_between(c.scenario, c.against))
+    }
+
+    /// That one of two certainly needs more CPU time, although nothing is known of the figure.
+    fn needs_more(&self, c: &Comparison, cpu: &CpuDifference) -> String {
+        if !cpu.is_certain() {
+            return String::new();
+        }
+        let unit = self.e.workload.about().unit.name;
+        format!(
+            ", but {} needs {} the CPU a {unit}",
+            self.name(&c.by, cpu.more),
+            interval_in_hundredths(cpu.ratio)
+        )
     }
 
     /// How good one is beside another; or how much more one of them needs.
@@ -422,20 +441,21 @@ impl Wording<'_> {
         format!("{}{what}", self.name(by, at))
     }
 
-    /// The counts that explain a claim. None if there are none.
+    /// The counts that explain a claim, or the functions in which an undecided one's CPU time is. None if there are none.
     pub fn reason(&self, claim: &Claim) -> Option<String> {
-        let (Claim::Knob { reasons, comparison: c, .. }
-        | Claim::Cliff { reasons, comparison: c }
-        | Claim::Systems { reasons, comparison: c, .. }) = claim
-        else {
-            return None;
-        };
         let unit = &self.e.workload.about().unit;
-        let sampled = reasons.iter().find_map(|reason| match reason.counted {
-            Counted::Functions => {
-                let cpu = self.e.cpu.iter().find(|cpu| cpu.is_between(c.scenario, c.against))?;
-                Some(functions(cpu, unit))
+        let (reasons, c) = match claim {
+            Claim::Knob { reasons, comparison, .. }
+            | Claim::Cliff { reasons, comparison }
+            | Claim::Systems { reasons, comparison, .. } => (reasons, comparison),
+            Claim::Undecided { comparison, .. } => {
+                let cpu = self.cpu(comparison).filter(|cpu| cpu.functions.is_some());
+                return cpu.map(|cpu| functions(cpu, unit));
             }
+            _ => return None,
+        };
+        let sampled = reasons.iter().find_map(|reason| match reason.counted {
+            Counted::Functions => Some(functions(self.cpu(c)?, unit)),
             Counted::Waits => {
                 Some(waits(self.e.waiting.iter().find(|w| w.is_between(c.scenario, c.against))?, unit))
             }
