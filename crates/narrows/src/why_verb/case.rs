@@ -20,7 +20,7 @@ use systems::machine::Limit;
 use systems::manifest::Program;
 use systems::{Catalog, Manifest, Role, Scratch, Value};
 
-use super::suspect::{Cause, Suspect, suspects};
+use super::suspect::{Cause, DOSES, ONCE, Suspect, suspects};
 use super::verdicts::{Arms, Dosed, verdicts};
 use crate::command::budget;
 use crate::common::{self, End, INTERRUPTED};
@@ -32,6 +32,9 @@ use crate::runs::{self, Asked, Parts, Run, Screen};
 
 /// The knob that injects.
 const KNOB: &str = "injected";
+
+/// With fewer rounds than this, each cause has one dose: a verdict needs rounds more than it needs doses.
+const ENOUGH_ROUNDS: u32 = 8;
 
 /// How a test is carried out, and where it is saved.
 pub struct How<'a> {
@@ -57,6 +60,14 @@ pub struct Case<'a> {
     faster: &'a Scenario,
     slower: &'a Scenario,
     suspects: Vec<Suspect>,
+}
+
+/// A test that is ready to be carried out.
+struct Prepared {
+    /// The systems, with the knob that injects.
+    catalog: Catalog,
+    plan: Plan,
+    arms: Arms,
 }
 
 impl<'a> Case<'a> {
@@ -108,13 +119,7 @@ impl<'a> Case<'a> {
         let scratch = Scratch::new().context("no folder for the library that is preloaded")?;
         let library = scratch.path().join("inject.so");
         std::fs::write(&library, LIBRARY).with_context(|| format!("cannot write {}", library.display()))?;
-        let values = self.values();
-        let mut catalog = parts.catalog.clone();
-        for system in [&self.faster.system, &self.slower.system] {
-            let manifest = injected(parts.catalog.get(system)?, &library, values.clone())?;
-            catalog.insert(manifest);
-        }
-        let (plan, arms) = self.plan(&catalog, values, how.budget)?;
+        let Prepared { catalog, plan, arms } = self.prepare(parts.catalog, &library, how.budget)?;
         let cancel = common::cancellation()?;
         let parts = Parts { catalog: &catalog, ..parts };
         let there = runs::place(&plan, &LabArgs::default().on(how.fleet), parts, how.files, &cancel, true)?;
@@ -148,21 +153,36 @@ impl<'a> Case<'a> {
         Ok(())
     }
 
-    /// The values of the knob: nothing, and the doses of each suspect.
-    fn values(&self) -> Vec<Value> {
-        let doses = self.suspects.iter().flat_map(Suspect::doses).map(|(_, injection)| injection);
-        let all = std::iter::once(Injection::default()).chain(doses);
-        all.map(value).collect()
-    }
-
-    /// The plan of the test, and what its scenarios are.
-    fn plan(
+    /// The test that fits into the budget.
+    fn prepare(
         &self,
         catalog: &Catalog,
-        values: Vec<Value>,
+        library: &Path,
         budget: Option<Duration>,
-    ) -> anyhow::Result<(Plan, Arms)> {
-        let [nothing, doses @ ..] = values.as_slice() else { bail!("there is nothing to inject") };
+    ) -> anyhow::Result<Prepared> {
+        let mut prepared = self.with_doses(catalog, library, &DOSES)?;
+        let budget_s = budget.map_or_else(|| budget::usual_s(&prepared.plan), |budget| budget.as_secs_f64());
+        prepared.plan.fill(budget_s);
+        if prepared.plan.experiments.iter().any(|planned| planned.rounds < ENOUGH_ROUNDS) {
+            prepared = self.with_doses(catalog, library, &[ONCE])?;
+            prepared.plan.fill(budget_s);
+        }
+        budget::check(&prepared.plan, budget)?;
+        Ok(prepared)
+    }
+
+    /// The systems with these doses of each suspect, the plan of the test, and what its scenarios are.
+    fn with_doses(&self, catalog: &Catalog, library: &Path, doses: &[f64]) -> anyhow::Result<Prepared> {
+        let suspects: Vec<(Suspect, Vec<(f64, Injection)>)> =
+            self.suspects.iter().map(|suspect| (*suspect, suspect.doses(doses))).collect();
+        let injections = suspects.iter().flat_map(|(_, doses)| doses).map(|(_, injection)| value(*injection));
+        let values: Vec<Value> = std::iter::once(value(Injection::default())).chain(injections).collect();
+        let mut prepared = catalog.clone();
+        for system in [&self.faster.system, &self.slower.system] {
+            let manifest = injected(catalog.get(system)?, library, values.clone())?;
+            prepared.insert(manifest);
+        }
+        let [nothing, injected @ ..] = values.as_slice() else { bail!("there is nothing to inject") };
         let test = mediation::Test {
             saved: &self.saved.header().plan,
             planned: self.planned,
@@ -171,24 +191,22 @@ impl<'a> Case<'a> {
             slower: self.slower,
             knob: KNOB,
             nothing: nothing.clone(),
-            doses: doses.to_vec(),
-            command: catalog.get(&self.faster.system)?.program.command_line(),
+            doses: injected.to_vec(),
+            command: prepared.get(&self.faster.system)?.program.command_line(),
         };
         let arm = |of: &Scenario, value: &Value| test.arm(of, value).map_err(anyhow::Error::msg);
-        let dosed = self.suspects.iter().map(|suspect| {
-            let doses = suspect.doses().into_iter();
-            let arms = doses.map(|(dose, injection)| Ok((dose, arm(self.faster, &value(injection))?)));
-            Ok(Dosed { suspect: *suspect, arms: arms.collect::<anyhow::Result<_>>()? })
+        let dosed = suspects.into_iter().map(|(suspect, doses)| {
+            let arms =
+                doses.into_iter().map(|(dose, injection)| Ok((dose, arm(self.faster, &value(injection))?)));
+            Ok(Dosed { suspect, arms: arms.collect::<anyhow::Result<_>>()? })
         });
         let arms = Arms {
             faster: arm(self.faster, nothing)?,
             dosed: dosed.collect::<anyhow::Result<_>>()?,
             slower: arm(self.slower, nothing)?,
         };
-        let mut plan = test.plan(common::new_seed()).map_err(anyhow::Error::msg)?;
-        budget::check(&plan, budget)?;
-        plan.fill(budget.map_or_else(|| budget::usual_s(&plan), |budget| budget.as_secs_f64()));
-        Ok((plan, arms))
+        let plan = test.plan(common::new_seed()).map_err(anyhow::Error::msg)?;
+        Ok(Prepared { catalog: prepared, plan, arms })
     }
 }
 

@@ -4,7 +4,7 @@ use inject::Injection;
 use lab::findings::Estimate;
 
 /// The doses of a cause, as multiples of what the slower one has more than the faster one. Of equal ones the first counts.
-const DOSES: [f64; 3] = [ONCE, HALF, TWICE];
+pub const DOSES: [f64; 3] = [ONCE, HALF, TWICE];
 /// Half of it.
 pub const HALF: f64 = 0.5;
 /// As much of it.
@@ -110,10 +110,10 @@ fn unit(row: &Estimate) -> f64 {
 }
 
 impl Suspect {
-    /// The doses, with what the faster one is given for each. Small counts leave fewer than three that differ.
-    pub fn doses(&self) -> Vec<(f64, Injection)> {
+    /// These doses, with what the faster one is given for each. Small counts leave fewer that differ.
+    pub fn doses(&self, of: &[f64]) -> Vec<(f64, Injection)> {
         let mut doses: Vec<(f64, Injection)> = Vec::new();
-        for dose in DOSES {
+        for &dose in of {
             let injection = self.injection(dose);
             if !injection.is_nothing() && doses.iter().all(|(_, known)| *known != injection) {
                 doses.push((dose, injection));
@@ -229,7 +229,7 @@ mod tests {
             (suspect(Cause::Calls, 1.0, 1.0001), &[]),
         ] {
             let doses: Vec<String> =
-                suspect.doses().iter().map(|(_, injection)| injection.to_string()).collect();
+                suspect.doses(&DOSES).iter().map(|(_, injection)| injection.to_string()).collect();
             assert_eq!(doses, told);
         }
         assert_eq!(calls.events(2.0), Some((6.0, "call")));
