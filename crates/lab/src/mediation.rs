@@ -67,6 +67,18 @@ pub fn cpu_s(observations: &[Observation], scenario: &Scenario) -> ByBlock {
     observations.iter().filter_map(of).collect()
 }
 
+/// Whether a test looks at the CPU time for a unit of work, and not at the figure: it makes most of the difference between the faster and the
+/// slower, and is known better, as it is where speeds vary. This does not depend on what is injected. `cpu_s` is that of both.
+pub fn is_by_cpu(figure: Figure, [faster, slower]: [&ByBlock; 2], cpu_s: [&ByBlock; 2]) -> bool {
+    let whole = |figure, faster, slower| {
+        let logs: Vec<f64> = log_ratios(figure, faster, slower).into_iter().map(|(_, log)| log).collect();
+        Location::of(&logs)
+    };
+    let Some(cpu) = whole(Figure::CpuPerUnit, cpu_s[0], cpu_s[1]) else { return false };
+    let Some(all) = whole(figure, faster, slower) else { return true };
+    cpu.estimate > PROVEN * all.estimate && cpu.estimate * all.error > all.estimate * cpu.error
+}
+
 /// The share of the difference between the faster and the slower that the injected one has, too. None with fewer than three rounds, or if
 /// the two do not certainly differ.
 pub fn mediated(figure: Figure, faster: &ByBlock, injected: &ByBlock, slower: &ByBlock) -> Option<Mediated> {
@@ -126,6 +138,20 @@ mod tests {
         let mut arm = |log: f64| (0..6).map(|round| (round, (log + 0.03 * rng.normal()).exp())).collect();
         let (fast, with, slow) = (arm(0.0), arm(-injected), arm(-slower));
         mediated(Figure::RequestsPerS, &fast, &with, &slow)
+    }
+
+    #[test]
+    fn cpu_time_is_looked_at_where_it_makes_the_difference_and_is_known_better() {
+        let mut rng = SplitMix64::new(1);
+        let mut arm =
+            |log: f64, noise: f64| (0..6).map(|round| (round, (log + noise * rng.normal()).exp())).collect();
+        let (fast, slow) = (arm(0.0, 0.2), arm(-0.4, 0.2));
+        let is_by_cpu =
+            |less: &ByBlock, more: &ByBlock| is_by_cpu(Figure::RequestsPerS, [&fast, &slow], [less, more]);
+        assert!(is_by_cpu(&arm(0.0, 0.02), &arm(0.4, 0.02)));
+        assert!(!is_by_cpu(&arm(0.0, 0.5), &arm(0.4, 0.5)), "it is known worse");
+        assert!(!is_by_cpu(&arm(0.0, 0.001), &arm(0.1, 0.001)), "it makes a quarter");
+        assert!(!is_by_cpu(&arm(0.4, 0.02), &arm(0.0, 0.02)), "the faster one needs more");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use lab::experiment::Figure;
 use lab::findings::{Estimate, FigureView, Findings};
-use lab::mediation::{Mediated, Tested, cost_of_event, cpu_s, mediated};
+use lab::mediation::{Mediated, Tested, cost_of_event, cpu_s, is_by_cpu, mediated};
 use lab::observation::{Observation, Scenario};
 
 use super::suspect::{HALF, ONCE, Suspect, TWICE};
@@ -65,12 +65,11 @@ fn verdict(arms: &Arms, dosed: &Dosed, e: &FigureView<'_>, observations: &[Obser
         }
         Some(true) => {}
     }
-    // CPU time varies less than speed does, so the two may certainly differ in it where nothing is known of speeds.
-    let by_figure = |arm: &Estimate| mediated(e.figure, &faster.by_round, &arm.by_round, &slower.by_round);
     let [least, most] = [&arms.faster, &arms.slower].map(|arm| cpu_s(observations, arm));
+    let is_cpu = is_by_cpu(e.figure, [&faster.by_round, &slower.by_round], [&least, &most]);
+    let by_figure = |arm: &Estimate| mediated(e.figure, &faster.by_round, &arm.by_round, &slower.by_round);
     let by_cpu =
         |arm: &Estimate| mediated(Figure::CpuPerUnit, &least, &cpu_s(observations, &arm.scenario), &most);
-    let is_cpu = e.figure == Figure::CpuPerUnit || by_figure(injected).is_none();
     let share = |arm: &Estimate| if is_cpu { by_cpu(arm) } else { by_figure(arm) };
     let Some(found) = share(injected) else {
         return Some(format!(
@@ -87,7 +86,11 @@ fn verdict(arms: &Arms, dosed: &Dosed, e: &FigureView<'_>, observations: &[Obser
         (Some(half), Some(twice)) => format!("; half as much makes {half}, and twice as much {twice}"),
         _ => String::new(),
     };
-    let of = if is_cpu { "the difference in CPU time" } else { "the difference" };
+    let of = if is_cpu || e.figure == Figure::CpuPerUnit {
+        "the difference in CPU time"
+    } else {
+        "the difference"
+    };
     Some(format!("{}{doses}", said(&found, of, suspect.no_proof(), &words)))
 }
 
