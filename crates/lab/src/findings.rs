@@ -219,7 +219,8 @@ pub fn findings_beside(
     let mut compared = compared(plan, observations);
     let mut causes = Vec::new();
     for figures in &mut compared {
-        let cause = Causes { cpu: cpu::differences(figures), waiting: waiting::waiting(figures) };
+        let cause =
+            Causes { cpu: cpu::differences(figures, plan.design), waiting: waiting::waiting(figures) };
         figures.iter_mut().for_each(|figure| figure.conclude(&cause));
         level::share(figures);
         causes.push(cause);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use profile::Profile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{LEVEL, Location};
+use stats::{Design, LEVEL, Location};
 
 use super::functions::{Functions, functions};
 use super::{ByScenario, Compared, Comparison, Ratio, by_scenario};
@@ -22,7 +22,8 @@ pub struct CpuDifference {
     pub more: usize,
     /// What the one that takes less takes, seconds: the median of its trials.
     pub less_s: f64,
-    /// How many times more the other one takes, with an interval. Those of all pairs that no figure tells apart hold together.
+    /// How many times more the other one takes, with an interval. Those of all pairs that no figure tells apart hold together, at
+    /// all looks.
     pub ratio: Ratio,
     /// In which functions the difference is. None if the arms have fewer than two profiles each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,7 +49,7 @@ impl CpuDifference {
 
 /// The differences between scenarios of which some figure says that they differ, and between those of which it does not say it
 /// although one certainly takes more CPU time: that varies less than speed does on a shared machine.
-pub(super) fn differences(figures: &[Compared<'_>]) -> Vec<CpuDifference> {
+pub(super) fn differences(figures: &[Compared<'_>], design: Design) -> Vec<CpuDifference> {
     let Some(first) = figures.first() else { return Vec::new() };
     let trials = by_scenario(&first.observations);
     // Figures may contradict each other about which is better, but each pair has one difference.
@@ -61,10 +62,11 @@ pub(super) fn differences(figures: &[Compared<'_>]) -> Vec<CpuDifference> {
     };
     let decided = pairs(&|_, c| c.better_first().is_some());
     let open: Vec<_> = pairs(&is_open).difference(&decided).copied().collect();
-    // Nothing but its own interval says that an open one differs, so all of these intervals must hold together.
-    let level = LEVEL / open.len().max(1) as f64;
-    let of_decided = decided.into_iter().filter_map(|pair| difference(first, &trials, pair, LEVEL));
-    let of_open = open.into_iter().filter_map(|pair| difference(first, &trials, pair, level));
+    // Nothing but its own interval says that an open one differs, so all of these must hold together, at all looks.
+    let each = LEVEL / open.len().max(1) as f64;
+    let open_level = |rounds: usize| each * design.share_after(rounds as u32);
+    let of_decided = decided.into_iter().filter_map(|pair| difference(first, &trials, pair, |_| LEVEL));
+    let of_open = open.into_iter().filter_map(|pair| difference(first, &trials, pair, open_level));
     of_decided.chain(of_open.filter(CpuDifference::is_certain)).collect()
 }
 
@@ -80,7 +82,7 @@ fn difference(
     figure: &Compared<'_>,
     trials: &ByScenario<'_>,
     (one, other): (usize, usize),
-    level: f64,
+    level: impl Fn(usize) -> f64,
 ) -> Option<CpuDifference> {
     let arm = |at: usize| Some(Arm::of(figure, trials, &figure.estimates.get(at)?.scenario));
     let (first, second) = (arm(one)?, arm(other)?);
@@ -91,7 +93,7 @@ fn difference(
         true => (one, other, ratio, [first, second]),
         false => (other, one, Location { estimate: -ratio.estimate, ..ratio }, [second, first]),
     };
-    let (low, high) = ratio.interval(level);
+    let (low, high) = ratio.interval(level(ratio.n));
     let less_s = stats::median(least.cpu_s.values().copied())?;
     let found = functions(&ratio, [&least.profiles, &most.profiles]);
     Some(CpuDifference {
