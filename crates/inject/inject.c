@@ -132,8 +132,9 @@ static size_t capped(int fd, size_t length, int flags) {
 }
 
 int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event) {
-    if (is_accepted(fd) && op != EPOLL_CTL_DEL && event) mark(fd, event->events & EPOLLET ? ACCEPTED_EDGE : ACCEPTED);
-    return (int)returned(system_call(SYS_epoll_ctl, epoll, op, fd, (long)event, 0, 0));
+    long result = system_call(SYS_epoll_ctl, epoll, op, fd, (long)event, 0, 0);
+    if (result == 0 && op != EPOLL_CTL_DEL && is_accepted(fd)) mark(fd, event->events & EPOLLET ? ACCEPTED_EDGE : ACCEPTED);
+    return (int)returned(result);
 }
 
 int accept4(int fd, struct sockaddr *restrict from, socklen_t *restrict size, int flags) {
@@ -188,9 +189,12 @@ static int capped_parts(struct iovec *parts, const struct iovec *given, int coun
 
 ssize_t readv(int fd, const struct iovec *given, int count) {
     struct iovec parts[MOST_PARTS];
-    if (!is_accepted(fd)) return returned(system_call(SYS_readv, fd, (long)given, count, 0, 0, 0));
-    if (!is_capped(fd, 0)) return ended(system_call(SYS_readv, fd, (long)given, count, 0, 0, 0));
-    return ended(system_call(SYS_readv, fd, (long)parts, capped_parts(parts, given, count), 0, 0, 0));
+    if (is_capped(fd, 0)) {
+        count = capped_parts(parts, given, count);
+        given = parts;
+    }
+    long result = system_call(SYS_readv, fd, (long)given, count, 0, 0, 0);
+    return is_accepted(fd) ? ended(result) : returned(result);
 }
 
 ssize_t recvmsg(int fd, struct msghdr *message, int flags) {

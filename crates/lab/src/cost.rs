@@ -8,11 +8,11 @@ use std::time::Duration;
 /// What is too much for twice the input. What is linear takes twice the time, and what is quadratic four times.
 const TOO_MUCH: u32 = 3;
 
-/// So many pairs more within [`TOO_MUCH`] than beyond it settle that the work is near-linear.
-const SETTLED: i32 = 2;
+/// Work counts as near-linear when this many more pairs lie below [`TOO_MUCH`] than above it. If noise puts one pair in four on the wrong
+/// side, quadratic work passes once in 27 times.
+const SETTLED: i32 = 3;
 
-/// So many pairs more beyond [`TOO_MUCH`] than within settle that it is not. If noise puts one pair in four beyond it, linear work is
-/// refused once in 7,000 times (the gambler's ruin).
+/// Work is refused when this many more lie above it than below. Then linear work is refused once in 7,000 times (the gambler's ruin).
 const REFUSED: i32 = -8;
 
 /// What is shorter is repeated within one measurement, because an interrupt would weigh too much.

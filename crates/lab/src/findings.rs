@@ -122,7 +122,7 @@ pub struct Shared {
     /// each system was built once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub builds: Option<usize>,
-    /// How the CPU time of scenarios differs that some figure tells apart.
+    /// How the CPU time of scenarios differs that some figure tells apart, or that differ in CPU time although no figure does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu: Vec<CpuDifference>,
     /// What the slower of two scenarios waits for, where some figure tells them apart.
@@ -218,9 +218,11 @@ pub fn findings_beside(
 ) -> Findings {
     let mut compared = compared(plan, observations);
     let mut causes = Vec::new();
+    // What one build shows, the others may not.
+    let open_design = plan.experiments.iter().all(|planned| planned.repeats.is_none()).then_some(plan.design);
     for figures in &mut compared {
         let cause =
-            Causes { cpu: cpu::differences(figures, plan.design), waiting: waiting::waiting(figures) };
+            Causes { cpu: cpu::differences(figures, open_design), waiting: waiting::waiting(figures) };
         figures.iter_mut().for_each(|figure| figure.conclude(&cause));
         level::share(figures);
         causes.push(cause);

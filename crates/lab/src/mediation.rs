@@ -67,9 +67,13 @@ pub fn cpu_s(observations: &[Observation], scenario: &Scenario) -> ByBlock {
     observations.iter().filter_map(of).collect()
 }
 
-/// Whether a test looks at the CPU time for a unit of work, and not at the figure: it makes most of the difference between the faster and the
-/// slower, and is known better, as it is where speeds vary. This does not depend on what is injected. `cpu_s` is that of both.
+/// Whether a test looks at the CPU time for a unit of work instead of the figure. It does if CPU time makes most of the difference between the
+/// faster and the slower, and is known better, as it is where speeds vary. What is injected does not matter for that. `cpu_s` is that of
+/// both.
 pub fn is_by_cpu(figure: Figure, [faster, slower]: [&ByBlock; 2], cpu_s: [&ByBlock; 2]) -> bool {
+    if figure.is_cost() {
+        return figure == Figure::CpuPerUnit;
+    }
     let whole = |figure, faster, slower| {
         let logs: Vec<f64> = log_ratios(figure, faster, slower).into_iter().map(|(_, log)| log).collect();
         Location::of(&logs)

@@ -75,7 +75,7 @@ pub fn html(findings: &Findings, run: &Run) -> String {
 /// So many of the largest differences of an experiment have a flame graph, which is some 200 kB.
 const MOST_FLAMES: usize = 4;
 
-/// Where the CPU time of scenarios differs that are told apart, each as a flame graph.
+/// Where CPU time certainly differs between scenarios, each as a flame graph.
 fn functions(out: &mut String, index: usize, experiment: &ExperimentFindings, profiles: &[Profiled]) {
     let Some(e) = experiment.views().next() else { return };
     let of = |at: usize| {

@@ -41,7 +41,7 @@ pub(crate) fn functions_table(compared: &ComparedFunctions<'_>, width: usize, co
     out
 }
 
-/// The functions in which the CPU time of scenarios differs, a table for each comparison that is decided. See [`text`].
+/// The functions in which the CPU time of scenarios differs, a table for each comparison. See [`text`].
 pub fn functions_text(findings: &Findings, width: usize, colour: bool) -> String {
     let page = Page::new(width, colour);
     let mut out = String::new();

@@ -195,7 +195,7 @@ impl Effort {
             softirq_share: median(trials.clone().filter_map(|m| m.system.softirq_share)),
             tcp_in: ends.and_then(|(counts, tcp)| sent(tcp.clients, counts.bytes, &counts)),
             tcp_out: ends.and_then(|(counts, tcp)| sent(tcp.server, counts.bytes_received, &counts)),
-            receive_buffer: server.and_then(|(_, end)| end.receive_buffer).map(|bytes| bytes as f64),
+            receive_buffer: ends.and_then(|(_, tcp)| tcp.server?.receive_buffer).map(|bytes| bytes as f64),
             bytes_in_per_unit: counted.and_then(|counts| counts.per_operation(counts.bytes, unit)),
             unacknowledged_s: server.and_then(|(counts, end)| each(end.busy_us? as f64 / 1e6, &counts)),
             segments_of_answer: server.and_then(|(counts, end)| each(end.data_segments as f64, &counts)),
@@ -268,7 +268,7 @@ mod tests {
             (work.segments_of_answer, work.receive_buffer)
         };
         assert_eq!(of_server(4000), (Some(0.5), Some(131_072.0)));
-        assert_eq!(of_server(4001), (None, None));
+        assert_eq!(of_server(4001), (None, Some(131_072.0)));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::Deref;
 
 use super::{
-    Beside, Claim, Comparison, Effect, Estimate, ExperimentFindings, FigureTable, Findings, Missing,
-    NoiseFloor, Outlier, Shared, Snippet, Warning, WithoutFigure,
+    Beside, Claim, Comparison, CpuDifference, Effect, Estimate, ExperimentFindings, FigureTable, Findings,
+    Missing, NoiseFloor, Outlier, Shared, Snippet, Warning, WithoutFigure,
 };
 use crate::experiment::Figure;
 
@@ -75,6 +75,14 @@ impl ExperimentFindings {
 }
 
 impl<'a> FigureView<'a> {
+    /// Who certainly needs more CPU time, of two that no figure tells apart. None where the comparison has another reason to be
+    /// undecided than that trials vary, and of what a system needs itself.
+    pub fn open_cpu(&self, c: &Comparison) -> Option<&'a CpuDifference> {
+        let mut open = self.shared.cpu.iter().filter(|cpu| cpu.open);
+        let cpu = open.find(|cpu| cpu.is_between(c.scenario, c.against))?;
+        (c.withheld.is_none() && !self.figure.is_cost()).then_some(cpu)
+    }
+
     /// Why nothing can be compared: each scenario that is asked about and has no figure that may be compared, with the reason.
     pub fn missing(&self) -> Vec<(&'a Estimate, Missing)> {
         let asked: BTreeSet<usize> = self.comparisons.iter().flat_map(|c| [c.scenario, c.against]).collect();

@@ -67,8 +67,8 @@ impl Test<'_> {
     fn experiment(&self, scenarios: Vec<Scenario>) -> Planned {
         let Planned { setup, apply, .. } = self.planned.clone();
         let mut subject = setup.subject.clone();
-        subject.title =
-            format!("why {} is slower than {}", setup.label(self.slower), setup.label(self.faster));
+        let is = if self.figure == Figure::CpuPerUnit { "needs more CPU than" } else { "is slower than" };
+        subject.title = format!("why {} {is} {}", setup.label(self.slower), setup.label(self.faster));
         subject.name = NAME.to_owned();
         subject.about = String::new();
         subject.figures = Figures { first: self.figure, others: Vec::new() };

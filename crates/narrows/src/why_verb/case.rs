@@ -100,7 +100,8 @@ impl<'a> Case<'a> {
         });
         if case.is_none() && !chosen.is_empty() {
             bail!(
-                "the slower one has none of the causes that --cause names: omit it to test all that differ"
+                "none of the causes that --cause names can be tested: the slower one has none of them, or they were not counted (see \
+                 `narrows doctor`). Omit --cause to test all that differ"
             );
         }
         case.context(
@@ -176,13 +177,14 @@ impl<'a> Case<'a> {
         let suspects: Vec<(Suspect, Vec<(f64, Injection)>)> =
             self.suspects.iter().map(|suspect| (*suspect, suspect.doses(doses))).collect();
         let injections = suspects.iter().flat_map(|(_, doses)| doses).map(|(_, injection)| value(*injection));
-        let values: Vec<Value> = std::iter::once(value(Injection::default())).chain(injections).collect();
+        let given: Vec<Value> = injections.collect();
+        let nothing = value(Injection::default());
+        let values: Vec<Value> = std::iter::once(nothing.clone()).chain(given.clone()).collect();
         let mut prepared = catalog.clone();
         for system in [&self.faster.system, &self.slower.system] {
             let manifest = injected(catalog.get(system)?, library, values.clone())?;
             prepared.insert(manifest);
         }
-        let [nothing, injected @ ..] = values.as_slice() else { bail!("there is nothing to inject") };
         let test = mediation::Test {
             saved: &self.saved.header().plan,
             planned: self.planned,
@@ -191,7 +193,7 @@ impl<'a> Case<'a> {
             slower: self.slower,
             knob: KNOB,
             nothing: nothing.clone(),
-            doses: injected.to_vec(),
+            doses: given,
             command: prepared.get(&self.faster.system)?.program.command_line(),
         };
         let arm = |of: &Scenario, value: &Value| test.arm(of, value).map_err(anyhow::Error::msg);
@@ -201,9 +203,9 @@ impl<'a> Case<'a> {
             Ok(Dosed { suspect, arms: arms.collect::<anyhow::Result<_>>()? })
         });
         let arms = Arms {
-            faster: arm(self.faster, nothing)?,
+            faster: arm(self.faster, &nothing)?,
             dosed: dosed.collect::<anyhow::Result<_>>()?,
-            slower: arm(self.slower, nothing)?,
+            slower: arm(self.slower, &nothing)?,
         };
         let plan = test.plan(common::new_seed()).map_err(anyhow::Error::msg)?;
         Ok(Prepared { catalog: prepared, plan, arms })
@@ -222,7 +224,7 @@ fn compared(e: &FigureView<'_>) -> Vec<([usize; 2], Figure)> {
         | Claim::Systems { comparison, .. }
         | Claim::Cliff { comparison, .. } => Some((comparison.better_first()?, e.figure)),
         Claim::Undecided { comparison: c, .. } => {
-            let cpu = e.cpu.iter().find(|cpu| cpu.is_between(c.scenario, c.against))?;
+            let cpu = e.open_cpu(c)?;
             Some(([cpu.less, cpu.more], Figure::CpuPerUnit))
         }
         _ => None,

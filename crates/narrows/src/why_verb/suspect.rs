@@ -184,8 +184,8 @@ impl Suspect {
                 "the kernel allows no such buffer (see net.core.rmem_max), or it makes its system calls itself"
             }
             Cause::Reads => {
-                "it waits with EPOLLET (as nginx and tokio do) and would take a shorter read for the end of the data; or it makes \
-                 its system calls itself"
+                "it waits with EPOLLET, as nginx and tokio do, so its reads are not shortened; or it makes its system calls itself, \
+                 or reads with other functions"
             }
             Cause::Calls => "it makes its system calls itself, or it reads with other functions",
         }

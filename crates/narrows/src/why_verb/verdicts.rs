@@ -72,9 +72,9 @@ fn verdict(arms: &Arms, dosed: &Dosed, e: &FigureView<'_>, observations: &[Obser
         |arm: &Estimate| mediated(Figure::CpuPerUnit, &least, &cpu_s(observations, &arm.scenario), &most);
     let share = |arm: &Estimate| if is_cpu { by_cpu(arm) } else { by_figure(arm) };
     let Some(found) = share(injected) else {
+        let open = if is_cpu { "does not certainly need more CPU time" } else { "is not certainly slower" };
         return Some(format!(
-            "not tested: {words}. In this run the slower one is not certainly slower; give more time with --budget, or fewer \
-             causes with --cause"
+            "not tested: {words}. In this run the slower one {open}; give more time with --budget, or test fewer causes with --cause"
         ));
     };
     let other = |dose: f64| {
@@ -86,11 +86,7 @@ fn verdict(arms: &Arms, dosed: &Dosed, e: &FigureView<'_>, observations: &[Obser
         (Some(half), Some(twice)) => format!("; half as much makes {half}, and twice as much {twice}"),
         _ => String::new(),
     };
-    let of = if is_cpu || e.figure == Figure::CpuPerUnit {
-        "the difference in CPU time"
-    } else {
-        "the difference"
-    };
+    let of = if is_cpu { "the difference in CPU time" } else { "the difference" };
     Some(format!("{}{doses}", said(&found, of, suspect.no_proof(), &words)))
 }
 

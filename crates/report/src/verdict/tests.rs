@@ -84,7 +84,7 @@ fn the_times_of_functions_are_those_of_the_base_and_of_the_candidate() {
     let carrier = Some(change("check", [0.12, 0.33], 0.05));
     let functions = Some(Functions { parts, carrier, caller: None });
     let ratio = Ratio { estimate: 1.2, low: 1.1, high: 1.3 };
-    let cpu = CpuDifference { less: 0, more: 1, less_s: 1e-4, ratio, functions };
+    let cpu = CpuDifference { less: 0, more: 1, less_s: 1e-4, ratio, open: false, functions };
     let told = |base: usize| {
         let all = super::functions(&cpu, base).into_iter();
         let micros = |seconds: f64| (seconds * 1e6).round() as u32;

@@ -316,26 +316,15 @@ impl Wording<'_> {
             true => format!("trials of {name} and of {baseline} differ too much among themselves"),
             false => self.beside(&name, &baseline, ratio),
         };
-        let cpu = self.cpu(c).map_or_else(String::new, |cpu| self.needs_more(c, cpu));
+        let cpu = self.e.open_cpu(c).map_or_else(String::new, |cpu| self.needs_more(c, cpu));
         format!("{open}: {seen}{cpu} ({}; {})", self.context(c), self.help(c))
-    }
-
-    /// The difference in CPU time between the two of a comparison.
-    fn cpu(&self, c: &Comparison) -> Option<&CpuDifference> {
-        self.e.cpu.iter().find(|cpu| cpu.is_between(c.scenario, c.against))
     }
 
     /// That one of two certainly needs more CPU time, although nothing is known of the figure.
     fn needs_more(&self, c: &Comparison, cpu: &CpuDifference) -> String {
-        if !cpu.is_certain() {
-            return String::new();
-        }
         let unit = self.e.workload.about().unit.name;
-        format!(
-            ", but {} needs {} the CPU a {unit}",
-            self.name(&c.by, cpu.more),
-            interval_in_hundredths(cpu.ratio)
-        )
+        let [more, less] = [cpu.more, cpu.less].map(|at| self.name(&c.by, at));
+        format!("; {more} certainly needs {} the CPU a {unit} of {less}", interval_in_hundredths(cpu.ratio))
     }
 
     /// How good one is beside another; or how much more one of them needs.
@@ -449,13 +438,16 @@ impl Wording<'_> {
             | Claim::Cliff { reasons, comparison }
             | Claim::Systems { reasons, comparison, .. } => (reasons, comparison),
             Claim::Undecided { comparison, .. } => {
-                let cpu = self.cpu(comparison).filter(|cpu| cpu.functions.is_some());
+                let cpu = self.e.open_cpu(comparison).filter(|cpu| cpu.functions.is_some());
                 return cpu.map(|cpu| functions(cpu, unit));
             }
             _ => return None,
         };
         let sampled = reasons.iter().find_map(|reason| match reason.counted {
-            Counted::Functions => Some(functions(self.cpu(c)?, unit)),
+            Counted::Functions => {
+                let cpu = self.e.cpu.iter().find(|cpu| cpu.is_between(c.scenario, c.against))?;
+                Some(functions(cpu, unit))
+            }
             Counted::Waits => {
                 Some(waits(self.e.waiting.iter().find(|w| w.is_between(c.scenario, c.against))?, unit))
             }

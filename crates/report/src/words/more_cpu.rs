@@ -84,7 +84,7 @@ mod tests {
     fn said(carrier: Option<FunctionChange>, parts: Vec<FunctionChange>) -> String {
         let ratio = Ratio { estimate: 1.45, low: 1.4, high: 1.5 };
         let functions = Some(Functions { parts, carrier, caller: None });
-        let cpu = CpuDifference { less: 0, more: 1, less_s: 100e-6, ratio, functions };
+        let cpu = CpuDifference { less: 0, more: 1, less_s: 100e-6, ratio, open: false, functions };
         functions_of(&cpu)
     }
 
