@@ -32,7 +32,7 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 const ENDLESS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n";
-const SOON: &[&str] = &["--timeout", "400ms"];
+const SOON: &[&str] = &["--timeout", "1s"];
 const SHORT: &[&str] = &["--max-answer", "100K"];
 
 const fn http(peer: &'static str, class: &'static str, treat: Treat) -> Case {
@@ -166,7 +166,7 @@ const ORDER: &[Case] = &[
     http("two answers to each request", "protocol", |c| say(c, &OK.repeat(2))),
     http("a byte after each answer", "protocol", |c| say(c, &format!("{OK}!"))),
     http("a byte before each answer", "protocol", |c| say(c, &format!("!{OK}"))),
-    within("an answer after the timeout", "request_timeout", &["--timeout", "100ms"], |mut c| {
+    within("an answer after the timeout", "request_timeout", SOON, |mut c| {
         while c.request().is_some() {
             until(|| c.abandoned());
             c.ok();
@@ -217,7 +217,8 @@ const ENDS: &[Case] = &[
     within(
         "nothing is read, and the window stays shut",
         "request_timeout",
-        &["--timeout", "400ms", "--body-size", "64M"],
+        // Time enough for the other connection's bodies, also beside other tests.
+        &["--timeout", "2s", "--body-size", "16M"],
         |mut c| {
             until(|| c.abandoned());
         },
