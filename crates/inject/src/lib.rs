@@ -52,8 +52,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads from an accepted connection by several functions, at last with EPOLLET, and then from a pair of sockets and a file that were not accepted. Prints
-    /// how many bytes each read returned, and the receive buffer of the connection.
+    /// Reads from an accepted connection by several functions, at last with EPOLLET. Then it reads from a pair of sockets and from a file,
+    /// which were not accepted. Prints how many bytes each read returned, and the receive buffer of the connection.
     const READER: &str = r#"
         #include <netinet/in.h>
         #include <stdio.h>
