@@ -60,6 +60,7 @@ pub fn functions_text(findings: &Findings, width: usize, colour: bool) -> String
                 arms,
                 unit,
                 first_cpu_s: cpu.less_s,
+                certain: cpu.is_certain(),
                 rows: MOST_FUNCTIONS,
             };
             out.push('\n');

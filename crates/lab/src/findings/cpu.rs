@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Design, LEVEL, Location};
 
-use super::functions::{Functions, functions};
+use super::functions::{Functions, functions, of_open};
 use super::{ByScenario, Compared, Comparison, Ratio, by_scenario};
 use crate::experiment::Figure;
 use crate::figures::figure_of;
@@ -26,9 +26,11 @@ pub struct CpuDifference {
     pub more: usize,
     /// What the one that takes less takes, seconds: the median of its trials.
     pub less_s: f64,
-    /// How many times more the other one takes, with an interval. Those of open pairs hold together, at all looks.
+    /// How many times more the other one takes, with an interval. Those of open pairs hold together, at all looks, with those of their
+    /// functions.
     pub ratio: Ratio,
-    /// Whether no figure tells the two apart, so that this is all that is known of them.
+    /// Whether no figure tells the two apart, so that this is all that is known of them: one certainly takes more than the other, or
+    /// one of its functions does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open: bool,
     /// In which functions the difference is. None if the arms have fewer than two profiles each.
@@ -85,7 +87,8 @@ fn is_open(figure: &Compared<'_>, c: &Comparison) -> bool {
     varies && equal_work && !figure.planned.figure.is_cost()
 }
 
-/// The difference of a pair. `open_level` is the level of the interval of an open one, whose difference must be certain.
+/// The difference of a pair. `open_level` is the level of the interval of an open one, whose difference must be certain, or that of
+/// one of its functions.
 fn difference(
     figure: &Compared<'_>,
     trials: &ByScenario<'_>,
@@ -103,11 +106,13 @@ fn difference(
     };
     let open_level = open_level(ratio.n);
     let (low, high) = ratio.interval(open_level.unwrap_or(LEVEL));
-    if open_level.is_some() && low <= 0.0 {
-        return None;
-    }
     let less_s = stats::median(least.cpu_s.values().copied())?;
-    let found = functions(&ratio, [&least.profiles, &most.profiles]);
+    let profiles: [&[&Profile]; 2] = [&least.profiles, &most.profiles];
+    let found = match open_level {
+        // Something certain must be known of an open one: what functions take, if not what the whole takes.
+        Some(level) if low <= 0.0 => Some(of_open(&ratio, profiles, level / STRICTER)?),
+        _ => functions(&ratio, profiles),
+    };
     Some(CpuDifference {
         less,
         more,

@@ -13,10 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use profile::{Frame, Kind, Profile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stats::{Counted, Location, PartChange, part_changes};
-
-/// The probability that any interval misses the truth.
-const LEVEL: f64 = 0.05;
+use stats::{Counted, LEVEL, Location, PartChange, part_changes};
 
 /// A function that carries the difference makes up at least this share of it.
 const MOST: f64 = 2.0 / 3.0;
@@ -117,7 +114,8 @@ pub struct FunctionChange {
 pub struct Functions {
     /// The parts, with the largest changes first. Their changes add up to that of the whole.
     pub parts: Vec<FunctionChange>,
-    /// The function that carries the difference, with all that it calls. None if no function certainly does.
+    /// The function that carries the difference, with all that it calls. None if no function certainly does. Where the whole may not
+    /// differ, it is the function that certainly does.
     pub carrier: Option<FunctionChange>,
     /// What calls it, if that carries as much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,10 +127,27 @@ pub struct Functions {
 ///
 /// None if an arm has fewer than two profiles with samples.
 pub fn functions(ratio: &Location, profiles: [&[&Profile]; 2]) -> Option<Functions> {
-    let by_part = changes(ratio, profiles, own)?;
-    let inclusive = changes(ratio, profiles, inclusive)?;
+    divided(ratio, profiles, LEVEL, carriers)
+}
+
+/// The same for two arms whose whole may not differ, with intervals of which any misses the truth with this probability.
+///
+/// None also if no function certainly differs. One that hardly occurs in the other arm does so however little is known of the whole.
+pub(super) fn of_open(ratio: &Location, profiles: [&[&Profile]; 2], level: f64) -> Option<Functions> {
+    divided(ratio, profiles, level, |_, inclusive| changed(inclusive)).filter(|found| found.carrier.is_some())
+}
+
+/// Divides the difference. `candidates` chooses the functions of which one may be named.
+fn divided(
+    ratio: &Location,
+    profiles: [&[&Profile]; 2],
+    level: f64,
+    candidates: impl Fn(&Location, Vec<FunctionChange>) -> Vec<FunctionChange>,
+) -> Option<Functions> {
+    let by_part = changes(ratio, profiles, level, own)?;
+    let inclusive = changes(ratio, profiles, level, inclusive)?;
     let stands = |candidates: &[Function]| depths(candidates, profiles.into_iter().flatten().copied());
-    let (mut carrier, caller) = carrier(ratio, inclusive, stands).unzip();
+    let (mut carrier, caller) = innermost(candidates(ratio, inclusive), stands).unzip();
     let mut parts = by_part;
     parts.sort_by(|a, b| b.change.change().abs().total_cmp(&a.change.change().abs()));
     let lines = lines(profiles.into_iter().flatten().copied());
@@ -167,6 +182,7 @@ type Samples = BTreeMap<Function, u64>;
 fn changes(
     ratio: &Location,
     profiles: [&[&Profile]; 2],
+    level: f64,
     of: fn(&Profile) -> Samples,
 ) -> Option<Vec<FunctionChange>> {
     let rounds =
@@ -184,7 +200,7 @@ fn changes(
         Counted { total: *total, parts: told.iter().map(of).chain([others]).collect() }
     };
     let [first, second] = rounds.each_ref().map(|arm| arm.iter().map(counted).collect::<Vec<_>>());
-    let changes = part_changes(ratio, [&first, &second], LEVEL)?;
+    let changes = part_changes(ratio, [&first, &second], level)?;
     let others = Function { name: FEW_SAMPLES.to_owned(), kernel: false };
     let functions = told.into_iter().chain([others]);
     Some(
@@ -195,35 +211,55 @@ fn changes(
     )
 }
 
-/// The function that carries the difference, of those that have certainly grown if the second arm takes more, and certainly
-/// shrunk if it takes less; and what calls it, if that is as likely.
-fn carrier(
-    ratio: &Location,
-    inclusive: Vec<FunctionChange>,
-    depths: impl Fn(&[Function]) -> Vec<usize>,
-) -> Option<(FunctionChange, Option<Function>)> {
+/// The functions that carry the difference: they have certainly grown if the second arm takes more, and certainly shrunk if it takes
+/// less.
+fn carriers(ratio: &Location, mut inclusive: Vec<FunctionChange>) -> Vec<FunctionChange> {
     let (low, high) = ratio.interval(LEVEL);
     if low <= 0.0 && high >= 0.0 {
-        return None;
+        return Vec::new();
     }
     let sign = ratio.estimate.signum();
     let whole = ratio.estimate.exp() - 1.0;
     let whole_new = whole.abs() / (1.0 + whole.max(0.0));
-    let is_certain = |c: &PartChange| if sign > 0.0 { c.low > 0.0 } else { c.high < 0.0 };
-    // The share of the larger time that the other arm does not have.
-    let new = |c: &PartChange| (c.change() / c.first.max(c.second)).abs();
-    let carries = |f: &FunctionChange| {
-        is_certain(&f.change)
+    inclusive.retain(|f| {
+        is_certain(&f.change, sign)
             && f.change.change() * sign >= MOST * whole.abs()
             && new(&f.change) >= (MORE_THAN_WHOLE * whole_new).min(1.0 - ALIKE)
-    };
-    let candidates: Vec<FunctionChange> = inclusive.into_iter().filter(carries).collect();
+    });
+    inclusive
+}
+
+/// The functions that certainly differ, in the direction of the one that differs most.
+fn changed(mut inclusive: Vec<FunctionChange>) -> Vec<FunctionChange> {
+    inclusive.retain(|f| is_certain(&f.change, 1.0) || is_certain(&f.change, -1.0));
+    let most = inclusive.iter().map(|f| f.change.change()).max_by(|a, b| a.abs().total_cmp(&b.abs()));
+    let sign = most.unwrap_or(0.0).signum();
+    inclusive.retain(|f| is_certain(&f.change, sign));
+    inclusive
+}
+
+/// Whether it has certainly grown, or certainly shrunk if the sign is negative.
+fn is_certain(change: &PartChange, sign: f64) -> bool {
+    if sign > 0.0 { change.low > 0.0 } else { change.high < 0.0 }
+}
+
+/// The share of the larger time that the other arm does not have.
+fn new(change: &PartChange) -> f64 {
+    (change.change() / change.first.max(change.second)).abs()
+}
+
+/// Of functions that have all changed in one direction, the innermost one of those of which most is new; and what calls it, if that is
+/// as likely.
+fn innermost(
+    candidates: Vec<FunctionChange>,
+    depths: impl Fn(&[Function]) -> Vec<usize>,
+) -> Option<(FunctionChange, Option<Function>)> {
     let newest = candidates.iter().map(|f| new(&f.change)).fold(0.0, f64::max);
     let alike: Vec<FunctionChange> =
         candidates.into_iter().filter(|f| new(&f.change) >= newest - ALIKE).collect();
-    let most = alike.iter().map(|f| f.change.change() * sign).fold(0.0, f64::max);
-    let whole: Vec<FunctionChange> =
-        alike.into_iter().filter(|f| f.change.change() * sign >= NEARLY_ALL * most).collect();
+    let size = |f: &FunctionChange| f.change.change().abs();
+    let most = alike.iter().map(size).fold(0.0, f64::max);
+    let whole: Vec<FunctionChange> = alike.into_iter().filter(|f| size(f) >= NEARLY_ALL * most).collect();
     let functions: Vec<Function> = whole.iter().map(|f| f.function.clone()).collect();
     let mut whole: Vec<(usize, FunctionChange)> = depths(&functions).into_iter().zip(whole).collect();
     whole.sort_by_key(|(depth, _)| *depth);
@@ -391,6 +427,20 @@ mod tests {
     fn nothing_is_named_where_the_whole_may_not_have_changed() {
         assert_eq!(found(&ratio(1.02, 0.02), &rounds(3), &rounds(9)).carrier, None);
         assert_eq!(found(&ratio(1.0, 0.005), &rounds(3), &rounds(3)).carrier, None);
+    }
+
+    #[test]
+    fn one_that_certainly_differs_is_named_although_the_whole_may_not() {
+        let [plain, slow] = [rounds(3), rounds(63)];
+        for (first, second, grown) in [(&plain, &slow, true), (&slow, &plain, false)] {
+            // The whole takes between 0.7 and 1.6 times as much.
+            let arms = [first, second].map(|arm| arm.iter().collect::<Vec<_>>());
+            let named = of_open(&ratio(1.05, 0.12), [&arms[0], &arms[1]], 0.01).unwrap();
+            let carrier = named.carrier.unwrap();
+            assert_eq!((carrier.function.name.as_str(), carrier.change.has_grown()), ("hash", grown));
+        }
+        let arm: Vec<&Profile> = plain.iter().collect();
+        assert_eq!(of_open(&ratio(1.05, 0.12), [&arm, &arm], 0.01), None);
     }
 
     #[test]

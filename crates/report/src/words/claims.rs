@@ -10,7 +10,7 @@ use stats::Verdict;
 use systems::work::Purpose;
 
 use super::missing::{missing, unanswered};
-use super::more_cpu::{functions, waits};
+use super::more_cpu::{OneFunction, functions, one_function, waits};
 use super::options::Asked;
 use super::reasons::counts;
 use super::verdicts::FAR;
@@ -320,10 +320,18 @@ impl Wording<'_> {
         format!("{open}: {seen}{cpu} ({}; {})", self.context(c), self.help(c))
     }
 
-    /// That one of two certainly needs more CPU time, although nothing is known of the figure.
+    /// That one of two, or one of its functions, certainly needs more CPU time, although nothing is known of the figure.
     fn needs_more(&self, c: &Comparison, cpu: &CpuDifference) -> String {
         let unit = self.e.workload.about().unit.name;
         let [more, less] = [cpu.more, cpu.less].map(|at| self.name(&c.by, at));
+        if !cpu.is_certain() {
+            let function = cpu.functions.as_ref().and_then(|found| one_function(found, cpu.less_s));
+            let named = |of: OneFunction| {
+                let who = if of.grown { more } else { less };
+                format!("; {who} certainly takes {} more CPU a {unit} in {}", of.by, of.named)
+            };
+            return function.map_or_else(String::new, named);
+        }
         format!("; {more} certainly needs {} the CPU a {unit} of {less}", interval_in_hundredths(cpu.ratio))
     }
 
@@ -438,7 +446,8 @@ impl Wording<'_> {
             | Claim::Cliff { reasons, comparison }
             | Claim::Systems { reasons, comparison, .. } => (reasons, comparison),
             Claim::Undecided { comparison, .. } => {
-                let cpu = self.e.open_cpu(comparison).filter(|cpu| cpu.functions.is_some());
+                let cpu = self.e.open_cpu(comparison);
+                let cpu = cpu.filter(|cpu| cpu.is_certain() && cpu.functions.is_some());
                 return cpu.map(|cpu| functions(cpu, unit));
             }
             _ => return None,

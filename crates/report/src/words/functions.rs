@@ -22,6 +22,8 @@ pub struct ComparedFunctions<'a> {
     pub unit: &'a str,
     /// The CPU time of the first arm for a unit of work, in seconds, as it was measured.
     pub first_cpu_s: f64,
+    /// Whether the arms certainly differ in all they take, and not only in one function.
+    pub certain: bool,
     /// The most functions that get a row.
     pub rows: usize,
 }
@@ -131,7 +133,10 @@ impl ComparedFunctions<'_> {
             let interval =
                 self.interval(change).map_or_else(String::new, |interval| format!(" ({interval})"));
             let name = &function.name;
-            notes.push(format!("{name} carries the difference: {more} with all that it calls{interval}"));
+            notes.push(match self.certain {
+                true => format!("{name} carries the difference: {more} with all that it calls{interval}"),
+                false => format!("{name} certainly differs: {more} with all that it calls{interval}; the whole may not differ"),
+            });
         }
         Caption { title: "Functions".to_owned(), about, notes }
     }
@@ -168,9 +173,24 @@ mod tests {
     }
 
     fn shown(functions: &Functions, rows: usize) -> String {
+        crate::text::functions_table(&compared(functions, rows), 100, false)
+    }
+
+    fn compared(functions: &Functions, rows: usize) -> ComparedFunctions<'_> {
         let arms = ["old", "new"];
-        let compared = ComparedFunctions { functions, arms, unit: "request", first_cpu_s: 50e-6, rows };
-        crate::text::functions_table(&compared, 100, false)
+        ComparedFunctions { functions, arms, unit: "request", first_cpu_s: 50e-6, certain: true, rows }
+    }
+
+    #[test]
+    fn a_function_that_differs_alone_carries_nothing() {
+        let found = found();
+        let table = crate::text::functions_table(
+            &ComparedFunctions { certain: false, ..compared(&found, 2) },
+            150,
+            false,
+        );
+        let note = "  check_token certainly differs: +9.50 us with all that it calls (+8.50 us to +10.5 us); the whole may not differ\n";
+        assert!(table.ends_with(note), "{table}");
     }
 
     #[test]

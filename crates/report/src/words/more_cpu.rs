@@ -1,6 +1,6 @@
 //! In which functions one scenario takes more CPU time than another, in words.
 
-use lab::findings::functions::{Function, FunctionChange};
+use lab::findings::functions::{Function, FunctionChange, Functions};
 use lab::findings::{CpuDifference, Waiting};
 use systems::work::WorkUnit;
 
@@ -19,10 +19,8 @@ pub(super) fn functions(cpu: &CpuDifference, unit: &WorkUnit) -> String {
     let time = |wholes: f64| seconds(wholes * cpu.less_s);
     let whole = cpu.ratio.estimate - 1.0;
     let (more, found) = (time(whole), cpu.functions.as_ref());
-    if let Some(carrier) = found.and_then(|found| found.carrier.as_ref()) {
-        let caller = found.and_then(|found| found.caller.as_ref());
-        let caller = caller.map_or_else(String::new, |caller| format!(", which `{}` calls", caller.name));
-        let (change, name) = (carrier.change.change(), format!("{}{caller}", named(carrier)));
+    if let Some((carrier, name)) = found.and_then(carrier) {
+        let change = carrier.change.change();
         return match change >= ALL * whole {
             true => format!("the {more} more CPU a {} are in {name}", unit.name),
             false => format!("{} of the {more} more CPU a {} are in {name}", time(change), unit.name),
@@ -36,6 +34,34 @@ pub(super) fn functions(cpu: &CpuDifference, unit: &WorkUnit) -> String {
         return format!("{more} more CPU a {}, which no function certainly takes by itself", unit.name);
     }
     format!("of the {more} more CPU a {}, {}", unit.name, list(&named))
+}
+
+/// The function that carries a difference, and how it is called: `check_token` (auth.c:42), which `handle` calls.
+fn carrier(found: &Functions) -> Option<(&FunctionChange, String)> {
+    let carrier = found.carrier.as_ref()?;
+    let caller =
+        found.caller.as_ref().map_or_else(String::new, |caller| format!(", which `{}` calls", caller.name));
+    Some((carrier, format!("{}{caller}", named(carrier))))
+}
+
+/// The one function that certainly differs between two arms.
+pub(super) struct OneFunction {
+    /// Whether it takes more in the arm that takes more CPU time in all, as far as that is known.
+    pub grown: bool,
+    /// By how much it differs, with the interval.
+    pub by: String,
+    /// Its name, where it is, and what calls it.
+    pub named: String,
+}
+
+/// The function that certainly differs although the whole may not. `less_s` is the CPU time of the first arm for a unit of work.
+pub(super) fn one_function(found: &Functions, less_s: f64) -> Option<OneFunction> {
+    let (carrier, named) = carrier(found)?;
+    let change = &carrier.change;
+    let grown = change.change() > 0.0;
+    let (low, high) = if grown { (change.low, change.high) } else { (-change.high, -change.low) };
+    let [by, low, high] = [change.change().abs(), low, high].map(|wholes| seconds(wholes * less_s));
+    Some(OneFunction { grown, by: format!("{by} [{low}, {high}]"), named })
 }
 
 /// What the slower one waits for: `over all its threads it waits 20.1 ms a request for the disk, in save, against 0 s`.
@@ -102,6 +128,22 @@ mod tests {
             said(Some(change("hash", false, 0.46, true)), Vec::new()),
             "the 45.0 us more CPU a request are in `hash`"
         );
+    }
+
+    #[test]
+    fn one_function_is_named_with_its_interval_where_the_whole_may_not_differ() {
+        for (more, grown) in [(0.2, true), (-0.2, false)] {
+            let mut carrier = change("check_token", false, more, true);
+            (carrier.change.low, carrier.change.high) =
+                (carrier.change.low.min(carrier.change.high), carrier.change.low.max(carrier.change.high));
+            let caller = Some(Function { name: "handle".to_owned(), kernel: false });
+            let found = Functions { parts: Vec::new(), carrier: Some(carrier), caller };
+            let of = one_function(&found, 100e-6).unwrap();
+            assert_eq!(
+                (of.grown, of.by.as_str(), of.named.as_str()),
+                (grown, "20.0 us [10.0 us, 40.0 us]", "`check_token` (auth.c:42), which `handle` calls")
+            );
+        }
     }
 
     #[test]
