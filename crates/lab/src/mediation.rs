@@ -67,29 +67,54 @@ pub fn cpu_s(observations: &[Observation], scenario: &Scenario) -> ByBlock {
     observations.iter().filter_map(of).collect()
 }
 
-/// Whether a test looks at the CPU time for a unit of work instead of the figure. It does if CPU time makes most of the difference between the
-/// faster and the slower, and is known better, as it is where speeds vary. What is injected does not matter for that. `cpu_s` is that of
-/// both.
-pub fn is_by_cpu(figure: Figure, [faster, slower]: [&ByBlock; 2], cpu_s: [&ByBlock; 2]) -> bool {
-    if figure.is_cost() {
-        return figure == Figure::CpuPerUnit;
-    }
-    let whole = |figure, faster, slower| {
-        let logs: Vec<f64> = log_ratios(figure, faster, slower).into_iter().map(|(_, log)| log).collect();
-        Location::of(&logs)
-    };
-    let Some(cpu) = whole(Figure::CpuPerUnit, cpu_s[0], cpu_s[1]) else { return false };
-    let Some(all) = whole(figure, faster, slower) else { return true };
-    cpu.estimate > PROVEN * all.estimate && cpu.estimate * all.error > all.estimate * cpu.error
+/// The faster and the slower one of a test, by the figure at which the test looks.
+#[derive(Debug)]
+pub struct Ends {
+    figure: Figure,
+    faster: ByBlock,
+    slower: ByBlock,
 }
 
-/// The share of the difference between the faster and the slower that the injected one has, too. None with fewer than three rounds, or if
-/// the two do not certainly differ.
-pub fn mediated(figure: Figure, faster: &ByBlock, injected: &ByBlock, slower: &ByBlock) -> Option<Mediated> {
-    let whole: ByBlock = log_ratios(figure, faster, slower).into_iter().collect();
-    let injected = log_ratios(figure, faster, injected).into_iter();
-    let rounds: Vec<(f64, f64)> =
-        injected.filter_map(|(block, injected)| Some((injected, *whole.get(&block)?))).collect();
+impl Ends {
+    /// The test looks at CPU time, and not at the figure, if CPU time makes most of the difference between the two and is known better,
+    /// as it is where speeds vary. What is injected does not matter for that, so the choice favours no verdict. Each pair has the faster
+    /// one first.
+    pub fn new(figure: Figure, [faster, slower]: [ByBlock; 2], [less, more]: [ByBlock; 2]) -> Self {
+        let by_figure = Self { figure, faster, slower };
+        let by_cpu = Self { figure: Figure::CpuPerUnit, faster: less, slower: more };
+        let is_better = || {
+            let Some(cpu) = by_cpu.whole() else { return false };
+            let Some(all) = by_figure.whole() else { return true };
+            cpu.estimate > PROVEN * all.estimate && cpu.estimate * all.error > all.estimate * cpu.error
+        };
+        let is_by_cpu = if figure.is_cost() { figure == Figure::CpuPerUnit } else { is_better() };
+        if is_by_cpu { by_cpu } else { by_figure }
+    }
+
+    /// Whether the test looks at CPU time.
+    pub fn is_by_cpu(&self) -> bool {
+        self.figure == Figure::CpuPerUnit
+    }
+
+    /// The whole difference. None without rounds that have both.
+    fn whole(&self) -> Option<Location> {
+        let logs = log_ratios(self.figure, &self.faster, &self.slower);
+        Location::of(&logs.into_iter().map(|(_, log)| log).collect::<Vec<f64>>())
+    }
+
+    /// The share of the difference that the injected one has, too. `injected` has the figure of [`Self::is_by_cpu`]. None with fewer than
+    /// three rounds, or if the two ends do not certainly differ in them.
+    pub fn mediated(&self, injected: &ByBlock) -> Option<Mediated> {
+        let whole: ByBlock = log_ratios(self.figure, &self.faster, &self.slower).into_iter().collect();
+        let injected = log_ratios(self.figure, &self.faster, injected).into_iter();
+        let rounds: Vec<(f64, f64)> =
+            injected.filter_map(|(block, injected)| Some((injected, *whole.get(&block)?))).collect();
+        share(&rounds)
+    }
+}
+
+/// The share, from the logarithms of faster / injected and of faster / slower of each round.
+fn share(rounds: &[(f64, f64)]) -> Option<Mediated> {
     let of = |share: f64| {
         let rest: Vec<f64> = rounds.iter().map(|(injected, slower)| injected - share * slower).collect();
         Some(Location::of(&rest)?.interval(LEVEL))
@@ -141,7 +166,11 @@ mod tests {
         let mut rng = SplitMix64::new(seed);
         let mut arm = |log: f64| (0..6).map(|round| (round, (log + 0.03 * rng.normal()).exp())).collect();
         let (fast, with, slow) = (arm(0.0), arm(-injected), arm(-slower));
-        mediated(Figure::RequestsPerS, &fast, &with, &slow)
+        by_speed([fast, slow], Default::default()).mediated(&with)
+    }
+
+    fn by_speed(speeds: [ByBlock; 2], cpu_s: [ByBlock; 2]) -> Ends {
+        Ends::new(Figure::RequestsPerS, speeds, cpu_s)
     }
 
     #[test]
@@ -149,13 +178,14 @@ mod tests {
         let mut rng = SplitMix64::new(1);
         let mut arm =
             |log: f64, noise: f64| (0..6).map(|round| (round, (log + noise * rng.normal()).exp())).collect();
-        let (fast, slow) = (arm(0.0, 0.2), arm(-0.4, 0.2));
-        let is_by_cpu =
-            |less: &ByBlock, more: &ByBlock| is_by_cpu(Figure::RequestsPerS, [&fast, &slow], [less, more]);
-        assert!(is_by_cpu(&arm(0.0, 0.02), &arm(0.4, 0.02)));
-        assert!(!is_by_cpu(&arm(0.0, 0.5), &arm(0.4, 0.5)), "it is known worse");
-        assert!(!is_by_cpu(&arm(0.0, 0.001), &arm(0.1, 0.001)), "it makes a quarter");
-        assert!(!is_by_cpu(&arm(0.4, 0.02), &arm(0.0, 0.02)), "the faster one needs more");
+        let speeds = [arm(0.0, 0.2), arm(-0.4, 0.2)];
+        let mut is_by_cpu = |less: f64, more: f64, noise: f64| {
+            by_speed(speeds.clone(), [arm(less, noise), arm(more, noise)]).is_by_cpu()
+        };
+        assert!(is_by_cpu(0.0, 0.4, 0.02));
+        assert!(!is_by_cpu(0.0, 0.4, 0.5), "it is known worse");
+        assert!(!is_by_cpu(0.0, 0.1, 0.001), "it makes a quarter");
+        assert!(!is_by_cpu(0.4, 0.0, 0.02), "the faster one needs more");
     }
 
     #[test]
@@ -185,7 +215,7 @@ mod tests {
     #[test]
     fn nothing_is_said_where_nothing_differs() {
         assert_eq!(tested(0.0, 0.0, 1), None);
-        assert_eq!(mediated(Figure::P50Us, &ByBlock::new(), &ByBlock::new(), &ByBlock::new()), None);
+        assert_eq!(by_speed(Default::default(), Default::default()).mediated(&ByBlock::new()), None);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! What became of each suspected cause, in words.
 
-use lab::experiment::Figure;
 use lab::findings::{Estimate, FigureView, Findings};
-use lab::mediation::{Mediated, Tested, cost_of_event, cpu_s, is_by_cpu, mediated};
+use lab::mediation::{Ends, Mediated, Tested, cost_of_event, cpu_s};
 use lab::observation::{Observation, Scenario};
 
 use super::suspect::{HALF, ONCE, Suspect, TWICE};
@@ -34,10 +33,10 @@ pub struct Arms {
 
 /// What became of each suspected cause, a line for each.
 pub fn verdicts(arms: &Arms, found: &Findings, observations: &[Observation]) -> String {
-    let e = found.views().next();
+    let seen = found.views().next().and_then(|e| Seen::of(arms, e, observations));
     let said = |dosed: &Dosed| {
         let words = dosed.suspect.words();
-        match e.as_ref().and_then(|e| verdict(arms, dosed, e, observations)) {
+        match seen.as_ref().and_then(|seen| seen.verdict(dosed)) {
             Some(verdict) => format!("{verdict}{}\n", each_costs(arms, dosed, observations)),
             None => format!("not tested: {words}. An arm was not measured; `narrows report` says why\n"),
         }
@@ -45,49 +44,75 @@ pub fn verdicts(arms: &Arms, found: &Findings, observations: &[Observation]) -> 
     arms.dosed.iter().map(said).collect()
 }
 
-/// What became of a suspected cause. None if an arm has no figure.
-fn verdict(arms: &Arms, dosed: &Dosed, e: &FigureView<'_>, observations: &[Observation]) -> Option<String> {
-    let row = |arm: &Scenario| e.estimates.iter().find(|row| row.scenario == *arm && row.trials > 0);
-    let (faster, injected, slower) = (row(&arms.faster)?, row(dosed.arm(ONCE)?)?, row(&arms.slower)?);
-    let suspect = &dosed.suspect;
-    let words = suspect.words();
-    match suspect.has_taken(ONCE, injected) {
-        None => {
-            return Some(format!(
-                "not tested: {words}. Narrows could not count them in this run; see `narrows doctor`"
-            ));
-        }
-        Some(false) => {
-            let why = suspect.why_not_taken();
-            return Some(format!(
-                "cannot be tested here: {words}. What was injected did not take effect: {why}"
-            ));
-        }
-        Some(true) => {}
+/// What a test has seen.
+struct Seen<'a> {
+    e: FigureView<'a>,
+    observations: &'a [Observation],
+    ends: Ends,
+}
+
+impl<'a> Seen<'a> {
+    /// None if one of the two ends has no figure.
+    fn of(arms: &Arms, e: FigureView<'a>, observations: &'a [Observation]) -> Option<Self> {
+        let figures = [row(&e, &arms.faster)?, row(&e, &arms.slower)?].map(|row| row.by_round.clone());
+        let times = [&arms.faster, &arms.slower].map(|arm| cpu_s(observations, arm));
+        Some(Self { e, observations, ends: Ends::new(e.figure, figures, times) })
     }
-    let [least, most] = [&arms.faster, &arms.slower].map(|arm| cpu_s(observations, arm));
-    let is_cpu = is_by_cpu(e.figure, [&faster.by_round, &slower.by_round], [&least, &most]);
-    let by_figure = |arm: &Estimate| mediated(e.figure, &faster.by_round, &arm.by_round, &slower.by_round);
-    let by_cpu =
-        |arm: &Estimate| mediated(Figure::CpuPerUnit, &least, &cpu_s(observations, &arm.scenario), &most);
-    let share = |arm: &Estimate| if is_cpu { by_cpu(arm) } else { by_figure(arm) };
-    let Some(found) = share(injected) else {
-        let open = if is_cpu { "does not certainly need more CPU time" } else { "is not certainly slower" };
-        return Some(format!(
-            "not tested: {words}. In this run the slower one {open}; give more time with --budget, or test fewer causes with --cause"
-        ));
-    };
-    let other = |dose: f64| {
-        let arm = row(dosed.arm(dose)?)?;
-        let taken = suspect.has_taken(dose, arm)?;
-        share(arm).filter(|_| taken).map(|share| percent(share.share))
-    };
-    let doses = match (other(HALF), other(TWICE)) {
-        (Some(half), Some(twice)) => format!("; half as much makes {half}, and twice as much {twice}"),
-        _ => String::new(),
-    };
-    let of = if is_cpu { "the difference in CPU time" } else { "the difference" };
-    Some(format!("{}{doses}", said(&found, of, suspect.no_proof(), &words)))
+
+    /// The share of the difference that an arm has.
+    fn share(&self, arm: &Estimate) -> Option<Mediated> {
+        match self.ends.is_by_cpu() {
+            true => self.ends.mediated(&cpu_s(self.observations, &arm.scenario)),
+            false => self.ends.mediated(&arm.by_round),
+        }
+    }
+
+    /// What became of a suspected cause. None if its arm has no figure.
+    fn verdict(&self, dosed: &Dosed) -> Option<String> {
+        let injected = row(&self.e, dosed.arm(ONCE)?)?;
+        let suspect = &dosed.suspect;
+        let words = suspect.words();
+        match suspect.has_taken(ONCE, injected) {
+            None => {
+                return Some(format!(
+                    "not tested: {words}. Narrows could not count them in this run; see `narrows doctor`"
+                ));
+            }
+            Some(false) => {
+                let why = suspect.why_not_taken();
+                return Some(format!(
+                    "cannot be tested here: {words}. What was injected did not take effect: {why}"
+                ));
+            }
+            Some(true) => {}
+        }
+        let [of, open] = match self.ends.is_by_cpu() {
+            true => ["the difference in CPU time", "does not certainly need more CPU time"],
+            false => ["the difference", "is not certainly slower"],
+        };
+        let Some(found) = self.share(injected) else {
+            return Some(format!(
+                "not tested: {words}. In this run the slower one {open}; give more time with --budget, or test fewer causes with --cause"
+            ));
+        };
+        let other = |dose: f64| {
+            let arm = row(&self.e, dosed.arm(dose)?)?;
+            let taken = suspect.has_taken(dose, arm)?;
+            self.share(arm).filter(|_| taken).map(|share| percent(share.share))
+        };
+        let doses = match (other(HALF), other(TWICE)) {
+            (Some(half), Some(twice)) => {
+                format!("; half as much makes {half}, and twice as much {twice}")
+            }
+            _ => String::new(),
+        };
+        Some(format!("{}{doses}", said(&found, of, suspect.no_proof(), &words)))
+    }
+}
+
+/// The row of an arm that was measured.
+fn row<'a>(e: &FigureView<'a>, arm: &Scenario) -> Option<&'a Estimate> {
+    e.estimates.iter().find(|row| row.scenario == *arm && row.trials > 0)
 }
 
 fn percent(share: f64) -> String {
