@@ -138,3 +138,16 @@ fn what_cannot_be_tested_says_why() {
     home.run(["try", &server(0, 0, 4096), "-c", "1"].into_iter().chain(SHORT)).code(0);
     home.run(["why", "last"]).code(1).says(&["the run decides nothing"]);
 }
+
+#[test]
+fn reads_of_a_server_that_waits_with_epollet_are_refused_before_the_first_trial() {
+    let Some(home) = home() else { return };
+    std::fs::write(home.path("body"), vec![b'x'; 256 << 10]).expect("a file");
+    let [long, short] = [1 << 20, 100].map(|most| server(0, 0, most) + " edge");
+    let arms = ["try", &long, &short, "-c", "1", "--body", "@body"];
+    home.run(arms.into_iter().chain(SHORT)).code(0);
+    if is_counted(&home) {
+        let refused = home.run(["why", "last", "--cause", "reads"]).code(1);
+        refused.says(&["cannot be tested here: reads of 100 bytes", "it waits with EPOLLET"]);
+    }
+}

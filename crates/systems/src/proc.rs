@@ -116,6 +116,41 @@ fn number(text: &str, field: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// Whether these processes wait for half of their sockets or more with `EPOLLET` (epoll(7)): a server waits for new connections without
+/// it. None if they wait with epoll for no socket.
+pub(crate) fn waits_edge_triggered(pids: impl IntoIterator<Item = u32>) -> Option<bool> {
+    let (mut edge, mut all) = (0_usize, 0_usize);
+    for pid in pids {
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let is = |fd: &str, what: &str| {
+            let link = fs::read_link(format!("/proc/{pid}/fd/{fd}"));
+            link.is_ok_and(|link| link.as_os_str().as_bytes().starts_with(what.as_bytes()))
+        };
+        for fd in open.filter_map(|entry| entry.file_name().into_string().ok()) {
+            if !is(&fd, "anon_inode:[eventpoll]") {
+                continue;
+            }
+            let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
+            for (_, events) in info.lines().filter_map(waited_for).filter(|(fd, _)| is(fd, "socket:")) {
+                all = all.saturating_add(1);
+                edge = edge.saturating_add(usize::from(events & EPOLLET != 0));
+            }
+        }
+    }
+    (all > 0).then_some(edge >= all.div_ceil(2))
+}
+
+/// The flag of `EPOLLET` in the events that the kernel shows.
+const EPOLLET: u64 = 1 << 31;
+
+/// What a line of an epoll descriptor's fdinfo says: for which descriptor it waits, and for which events (proc(5)).
+fn waited_for(line: &str) -> Option<(&str, u64)> {
+    let mut words = line.strip_prefix("tfd:")?.split_ascii_whitespace();
+    let fd = words.next()?;
+    let mut rest = words.skip_while(|word| *word != "events:").skip(1);
+    Some((fd, u64::from_str_radix(rest.next()?, 16).ok()?))
+}
+
 /// The threads of a process.
 pub(crate) fn tasks(pid: u32) -> impl Iterator<Item = u32> {
     let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -317,6 +352,15 @@ mod tests {
         }
         for line in ["Name:\tjava", "Name:\tCompiler", "Umask:\t0022", ""] {
             assert!(!compiles(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_waited_for_is_in_the_lines_of_descriptors() {
+        let line = "tfd:        7 events: 80002019 data:     7fd0a4c7a1d0  pos:0 ino:3039 sdev:8";
+        assert_eq!(waited_for(line), Some(("7", 0x8000_2019)));
+        for other in ["pos:\t0", "tfd:", "tfd: 7", "tfd: 7 events:", "tfd: 7 events: x"] {
+            assert_eq!(waited_for(other), None);
         }
     }
 

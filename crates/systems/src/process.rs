@@ -216,6 +216,13 @@ impl Running {
         tcp::Watch::begin(self.address()?.port())
     }
 
+    /// Says at any time, from any thread, whether its processes wait for half of their sockets or more with `EPOLLET` (epoll(7)). `None` if
+    /// they wait with epoll for none.
+    pub fn waits_edge_triggered(&self) -> impl Fn() -> Option<bool> + Send + Sync + use<> {
+        let members = self.members();
+        move || crate::proc::waits_edge_triggered(members())
+    }
+
     fn whose(&self) -> Whose {
         if let Some(theirs) = &self.measured {
             return Whose::Theirs(theirs.clone());

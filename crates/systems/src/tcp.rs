@@ -3,12 +3,12 @@
 //! The kernel lists every socket of the machine by its ports, so no descriptor of the server is needed. A listing takes
 //! time with many connections, so nothing is watched in the timed window. A thread lists again and again, and keeps the
 //! last account of each socket, so that a connection that closes meanwhile counts too. One that opens and closes between
-//! two listings is missed.
+//! two listings is missed. [`Watch::look`] lists before the connections close.
 
 mod diag;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -53,8 +53,8 @@ pub struct TcpEnds {
 /// Watches from [`Watch::begin`] to [`Watch::finish`].
 #[derive(Debug)]
 pub struct Watch {
-    /// Dropping it ends the thread.
-    ended: Sender<()>,
+    /// Asks for a listing, and for a word when it is done. Dropping it ends the thread.
+    asks: Sender<SyncSender<()>>,
     thread: JoinHandle<TcpEnds>,
 }
 
@@ -62,6 +62,8 @@ pub struct Watch {
 const EVERY: Duration = Duration::from_millis(10);
 /// Listing may use at most this fraction of the time: one part in 5.
 const COST: u32 = 4;
+/// The longest time that a listing which was asked for is waited for.
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 impl Watch {
     /// Watches the connections to this port that open from now on. `None` if the kernel does not list them.
@@ -71,27 +73,43 @@ impl Watch {
         let mut known = HashMap::new();
         listing.read(&mut known).ok()?;
         let known: HashSet<u64> = known.into_keys().collect();
-        let (ended, end) = mpsc::channel();
+        let (asks, asked) = mpsc::channel::<SyncSender<()>>();
         let watch = move || {
             let mut sockets = HashMap::new();
             let mut took = Duration::ZERO;
-            while end.recv_timeout(EVERY.max(took.saturating_mul(COST))) == Err(RecvTimeoutError::Timeout) {
+            loop {
+                let done = match asked.recv_timeout(EVERY.max(took.saturating_mul(COST))) {
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Ok(done) => Some(done),
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
                 let began = Instant::now();
                 // A listing that fails leaves what was known before.
                 let _ = listing.read(&mut sockets);
                 took = began.elapsed();
+                if let Some(done) = done {
+                    let _ = done.send(()); // Who asked may have given up.
+                }
             }
             let _ = listing.read(&mut sockets);
             sockets.retain(|cookie, _| !known.contains(cookie));
             total(sockets.values())
         };
         let thread = thread::Builder::new().name("tcp-info".to_owned()).spawn(watch).ok()?;
-        Some(Self { ended, thread })
+        Some(Self { asks, thread })
+    }
+
+    /// Lists the connections now, and returns when that is done, or after five seconds.
+    pub fn look(&self) {
+        let (done, is_done) = mpsc::sync_channel(1);
+        if self.asks.send(done).is_ok() {
+            let _ = is_done.recv_timeout(LONGEST_LOOK);
+        }
     }
 
     /// Stops watching and returns what the connections did.
     pub fn finish(self) -> TcpEnds {
-        drop(self.ended);
+        drop(self.asks);
         self.thread.join().unwrap_or_default()
     }
 }

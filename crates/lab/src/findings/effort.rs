@@ -52,6 +52,9 @@ pub struct Effort {
     /// The largest receive buffer of its sockets, bytes (`SO_RCVBUF` of socket(7)). None if the kernel does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<f64>,
+    /// Whether it waits for half of its sockets or more with `EPOLLET` (epoll(7)). None if it waits with epoll for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edge_triggered: Option<bool>,
     /// Bytes that were sent to the system for a unit of work.
     #[serde(skip)]
     pub(super) bytes_in_per_unit: Option<f64>,
@@ -196,6 +199,7 @@ impl Effort {
             tcp_in: ends.and_then(|(counts, tcp)| sent(tcp.clients, counts.bytes, &counts)),
             tcp_out: ends.and_then(|(counts, tcp)| sent(tcp.server, counts.bytes_received, &counts)),
             receive_buffer: ends.and_then(|(_, tcp)| tcp.server?.receive_buffer).map(|bytes| bytes as f64),
+            edge_triggered: counted.and_then(|counts| counts.edge_triggered),
             bytes_in_per_unit: counted.and_then(|counts| counts.per_operation(counts.bytes, unit)),
             unacknowledged_s: server.and_then(|(counts, end)| each(end.busy_us? as f64 / 1e6, &counts)),
             segments_of_answer: server.and_then(|(counts, end)| each(end.data_segments as f64, &counts)),

@@ -1,6 +1,6 @@
 //! A trial in which Narrows drives a server. Calls the driver's side and the system's side in turn.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -182,8 +182,18 @@ pub(super) fn listening(running: &Running) -> Result<&Listening, TrialError> {
 /// Counts what the kernel does for the server, in a short drive after the window, because counting costs time.
 fn count(driver: &Driver<'_>, orders: &Orders, running: &Running) -> Option<KernelCounts> {
     let (calls, connections) = (running.calls(), running.connections());
+    let (waits, edge_triggered) = (running.waits_edge_triggered(), OnceLock::new());
+    let watch = |moment: Moment<'_>| match moment {
+        // The server has accepted its connections, and they close soon.
+        Moment::Closed => {
+            connections.iter().for_each(Watch::look);
+            drop(edge_triggered.set(waits()));
+        }
+        Moment::Opened | Moment::Passed { .. } => {}
+    };
     // The trial is measured already. A failure or interruption here loses only these counts.
-    let tally = driver.drive_for_counts(orders).ok()?;
+    let tally = driver.drive_for_counts(orders, &watch).ok()?;
+    let edge_triggered = edge_triggered.into_inner().flatten();
     let (found, tcp) = (calls.finish(), connections.map(Watch::finish));
     // A system that ends meanwhile has not done all that was counted.
     if tally.successes == 0 || running.check_alive().is_err() {
@@ -200,13 +210,14 @@ fn count(driver: &Driver<'_>, orders: &Orders, running: &Running) -> Option<Kern
         bytes_received: tally.bytes_received,
         tcp,
         traced,
+        edge_triggered,
     })
 }
 
 /// Counts the server's system calls by tracing it, in another drive, because tracing slows the server.
 fn trace(driver: &Driver<'_>, orders: &Orders, running: &Running) -> Option<TracedCounts> {
     let trace = running.trace()?;
-    let tally = driver.drive_for_counts(orders);
+    let tally = driver.drive_for_counts(orders, &|_| {});
     let found = trace.finish()?;
     running.check_alive().ok()?;
     let tally = tally.ok().filter(|tally| tally.successes > 0)?;

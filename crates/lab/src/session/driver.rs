@@ -80,12 +80,16 @@ impl Driver<'_> {
     }
 
     /// Drives the same traffic again for a short time, while the kernel's work is counted.
-    pub(super) fn drive_for_counts(&self, orders: &Orders) -> Result<Tally, TrialError> {
+    pub(super) fn drive_for_counts(
+        &self,
+        orders: &Orders,
+        watch: &load::Watch<'_>,
+    ) -> Result<Tally, TrialError> {
         let mut job = self.short(orders, 0.0, COUNTING_S)?;
         job.connections = job.connections.min(COUNTED_CONNECTIONS);
         // What is under way at the end is counted too, and tracing can slow a server so much that it is most of the work.
         job.ending = Ending::Finish;
-        self.tally(&job)
+        Ok(self.generator.drive(&job, self.cancel, watch)?.tally)
     }
 
     /// Drives the same traffic again for a short time, while the server's CPU time is sampled from the beginning of the window. Returns

@@ -60,6 +60,8 @@ pub struct Case<'a> {
     faster: &'a Scenario,
     slower: &'a Scenario,
     suspects: Vec<Suspect>,
+    /// Those that cannot be injected into the faster one.
+    impossible: Vec<Suspect>,
 }
 
 /// A test that is ready to be carried out.
@@ -90,14 +92,24 @@ impl<'a> Case<'a> {
                 "the run decides nothing, so there is no reason to test: it needs more rounds, or its arms do not differ"
             );
         }
+        let mut hopeless: Option<String> = None;
         let case = compared().find_map(|(e, (both, figure))| {
             let [faster, slower] = both.map(|at| e.estimates.get(at));
-            let suspects = suspects(faster?, slower?, chosen);
+            let all = suspects(faster?, slower?, chosen);
+            let (impossible, suspects): (Vec<_>, Vec<_>) =
+                all.into_iter().partition(|suspect| suspect.impossible().is_some());
+            if suspects.is_empty() && hopeless.is_none() {
+                hopeless = impossible.first().map(not_here);
+            }
             let plan = &saved.header().plan;
             let planned = plan.experiments.iter().find(|planned| planned.name == e.shared.setup.name)?;
             let [faster, slower] = [&faster?.scenario, &slower?.scenario];
-            (!suspects.is_empty()).then_some(Self { saved, planned, figure, faster, slower, suspects })
+            let case = Self { saved, planned, figure, faster, slower, suspects, impossible };
+            (!case.suspects.is_empty()).then_some(case)
         });
+        if let (None, Some(hopeless)) = (&case, hopeless) {
+            bail!("{hopeless}");
+        }
         if case.is_none() && !chosen.is_empty() {
             bail!(
                 "none of the causes that --cause names can be tested: the slower one has none of them, or they were not counted (see \
@@ -123,6 +135,9 @@ impl<'a> Case<'a> {
         let Prepared { catalog, plan, arms } = self.prepare(parts.catalog, &library, how.budget)?;
         let cancel = common::cancellation()?;
         let parts = Parts { catalog: &catalog, ..parts };
+        for suspect in &self.impossible {
+            common::say(not_here(suspect));
+        }
         let there = runs::place(&plan, &LabArgs::default().on(how.fleet), parts, how.files, &cancel, true)?;
         let Some(there) = there else {
             common::say("interrupted before the first trial");
@@ -212,6 +227,12 @@ impl<'a> Case<'a> {
     }
 }
 
+/// That a cause cannot be injected.
+fn not_here(suspect: &Suspect) -> String {
+    let why = suspect.impossible().unwrap_or_default();
+    format!("cannot be tested here: {}. The faster one cannot be given them: {why}", suspect.words())
+}
+
 /// The value of the knob that injects this.
 fn value(injection: Injection) -> Value {
     Value::Text(injection.to_string())
@@ -224,7 +245,7 @@ fn compared(e: &FigureView<'_>) -> Vec<([usize; 2], Figure)> {
         | Claim::Systems { comparison, .. }
         | Claim::Cliff { comparison, .. } => Some((comparison.better_first()?, e.figure)),
         Claim::Undecided { comparison: c, .. } => {
-            let cpu = e.open_cpu(c)?;
+            let cpu = e.open_cpu(c).filter(|cpu| cpu.is_certain())?;
             Some(([cpu.less, cpu.more], Figure::CpuPerUnit))
         }
         _ => None,

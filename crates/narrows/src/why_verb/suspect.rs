@@ -81,6 +81,8 @@ pub struct Suspect {
     reads: f64,
     /// How many payload bytes or operations make one unit of work.
     unit: f64,
+    /// Whether the faster one waits for its connections with EPOLLET.
+    edge_triggered: bool,
 }
 
 /// The counts in which the slower one is worse, of these causes; of all if none is chosen.
@@ -98,6 +100,7 @@ pub fn suspects(faster: &Estimate, slower: &Estimate, chosen: &[Cause]) -> Vec<S
             slower: many,
             reads,
             unit: unit(slower),
+            edge_triggered: faster.work.edge_triggered == Some(true),
         })
     };
     let is_chosen = |cause: &Cause| chosen.is_empty() || chosen.contains(cause);
@@ -165,6 +168,13 @@ impl Suspect {
         Some(dose != ONCE || (TAKEN..=1.0 / TAKEN).contains(&way))
     }
 
+    /// Why it cannot be injected into this program. None if it may be.
+    pub fn impossible(&self) -> Option<&'static str> {
+        (self.cause == Cause::Reads && self.edge_triggered).then_some(
+            "it waits with EPOLLET, so it takes a short read for the end of the data, and would wait for the rest for ever",
+        )
+    }
+
     /// Why a test of it proves nothing, although it may exclude. None if it may prove, too.
     pub fn no_proof(&self) -> Option<&'static str> {
         let yields = self.cause == Cause::Switches;
@@ -184,8 +194,8 @@ impl Suspect {
                 "the kernel allows no such buffer (see net.core.rmem_max), or it makes its system calls itself"
             }
             Cause::Reads => {
-                "it waits with EPOLLET, as nginx and tokio do, so its reads are not shortened; or it makes its system calls itself, \
-                 or reads with other functions"
+                "it waits with EPOLLET, so its reads are not shortened; or it makes its system calls itself, or reads with other \
+                 functions"
             }
             Cause::Calls => "it makes its system calls itself, or it reads with other functions",
         }
@@ -213,7 +223,9 @@ mod tests {
 
     #[test]
     fn doses_come_from_what_the_slower_one_has() {
-        let suspect = |cause, faster, slower| Suspect { cause, faster, slower, reads: 2.0, unit: 1.0 };
+        let suspect = |cause, faster, slower| {
+            Suspect { cause, faster, slower, reads: 2.0, unit: 1.0, edge_triggered: false }
+        };
         let reads = suspect(Cause::Reads, 65536.0, 1460.0);
         let calls = suspect(Cause::Calls, 6.0, 9.0);
         let switches = suspect(Cause::Switches, 1.0, 2.0);
@@ -239,5 +251,7 @@ mod tests {
         assert_eq!(of_uploads.events(1.0), Some((2.0, "read")));
         assert_eq!(buffer.events(2.0), None);
         assert!(switches.no_proof().is_some() && reads.no_proof().is_none());
+        let impossible = |of: Suspect| Suspect { edge_triggered: true, ..of }.impossible().is_some();
+        assert!(impossible(reads) && !impossible(calls) && reads.impossible().is_none());
     }
 }
