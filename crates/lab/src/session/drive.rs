@@ -187,7 +187,7 @@ fn count(driver: &Driver<'_>, orders: &Orders, running: &Running) -> Option<Kern
         // The server has accepted its connections, and they close soon.
         Moment::Closed => {
             connections.iter().for_each(Watch::look);
-            drop(edge_triggered.set(waits()));
+            let _ = edge_triggered.set(waits()); // A window closes once.
         }
         Moment::Opened | Moment::Passed { .. } => {}
     };
