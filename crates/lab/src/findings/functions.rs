@@ -145,7 +145,8 @@ fn divided(
     candidates: impl Fn(&Location, Vec<FunctionChange>) -> Vec<FunctionChange>,
 ) -> Option<Functions> {
     let by_part = changes(ratio, profiles, level, own)?;
-    let inclusive = changes(ratio, profiles, level, inclusive)?;
+    let mut inclusive = changes(ratio, profiles, level, inclusive)?;
+    inclusive.retain(|f| f.function.name != FEW_SAMPLES);
     let stands = |candidates: &[Function]| depths(candidates, profiles.into_iter().flatten().copied());
     let (mut carrier, caller) = innermost(candidates(ratio, inclusive), stands).unzip();
     let mut parts = by_part;

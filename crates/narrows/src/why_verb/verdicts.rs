@@ -36,8 +36,8 @@ pub fn verdicts(arms: &Arms, found: &Findings, observations: &[Observation]) -> 
     let seen = found.views().next().and_then(|e| Seen::of(arms, e, observations));
     let said = |dosed: &Dosed| {
         let words = dosed.suspect.words();
-        match seen.as_ref().and_then(|seen| seen.verdict(dosed)) {
-            Some(verdict) => format!("{verdict}{}\n", each_costs(arms, dosed, observations)),
+        match seen.as_ref().and_then(|seen| seen.verdict(arms, dosed)) {
+            Some(verdict) => format!("{verdict}\n"),
             None => format!("not tested: {words}. An arm was not measured; `narrows report` says why\n"),
         }
     };
@@ -68,7 +68,7 @@ impl<'a> Seen<'a> {
     }
 
     /// What became of a suspected cause. None if its arm has no figure.
-    fn verdict(&self, dosed: &Dosed) -> Option<String> {
+    fn verdict(&self, arms: &Arms, dosed: &Dosed) -> Option<String> {
         let injected = row(&self.e, dosed.arm(ONCE)?)?;
         let suspect = &dosed.suspect;
         let words = suspect.words();
@@ -106,7 +106,8 @@ impl<'a> Seen<'a> {
             }
             _ => String::new(),
         };
-        Some(format!("{}{doses}", said(&found, of, suspect.no_proof(), &words)))
+        let costs = each_costs(arms, dosed, self.observations);
+        Some(format!("{}{doses}{costs}", said(&found, of, suspect.no_proof(), &words)))
     }
 }
 

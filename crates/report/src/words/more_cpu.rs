@@ -1,6 +1,6 @@
 //! In which functions one scenario takes more CPU time than another, in words.
 
-use lab::findings::functions::{Function, FunctionChange, Functions};
+use lab::findings::functions::{FEW_SAMPLES, Function, FunctionChange, Functions};
 use lab::findings::{CpuDifference, Waiting};
 use systems::work::WorkUnit;
 
@@ -27,6 +27,8 @@ pub(super) fn functions(cpu: &CpuDifference, unit: &WorkUnit) -> String {
         };
     }
     let grown = found.into_iter().flat_map(|found| &found.parts);
+    // The rare ones together are no function.
+    let grown = grown.filter(|part| part.function.name != FEW_SAMPLES);
     let grown = grown.filter(|part| part.change.has_grown() && part.change.change() >= WORTH * whole);
     let named: Vec<String> =
         grown.take(MOST).map(|part| format!("{} in {}", time(part.change.change()), named(part))).collect();
@@ -153,6 +155,7 @@ mod tests {
             change("guess", false, 0.1, false),
             change("malloc", false, 0.09, true),
             change("tiny", false, 0.01, true),
+            change(FEW_SAMPLES, false, 0.15, true),
         ];
         assert_eq!(
             said(None, parts),
