@@ -17,6 +17,8 @@ use miette::MietteHandlerOpts;
 use systems::{CatalogError, Fleeting, InputError, trace};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
+use crate::given::GivenSink;
+
 /// The exit code after Ctrl-C, as in shells: 128 plus the signal's number.
 pub const INTERRUPTED: u8 = 130;
 
@@ -54,9 +56,15 @@ pub fn print(text: impl AsRef<[u8]>) -> std::io::Result<()> {
 /// the disk.
 pub struct AtomicFile {
     path: PathBuf,
-    file: File,
-    /// The file to rename; `None` if the path is a pipe or a device, which is written directly.
-    temporary: Option<Fleeting>,
+    to: To,
+}
+
+/// Where the bytes of an [`AtomicFile`] go.
+enum To {
+    /// A file that is renamed when it is written.
+    File(File, Fleeting),
+    /// A pipe or a device.
+    Sink(GivenSink),
 }
 
 impl AtomicFile {
@@ -65,8 +73,8 @@ impl AtomicFile {
         let context = || format!("cannot write {}", path.display());
         let known = std::fs::metadata(path).ok();
         if known.as_ref().is_some_and(|known| !known.is_file()) {
-            let file = File::options().write(true).open(path).with_context(context)?;
-            return Ok(Self { path: path.to_owned(), file, temporary: None });
+            let sink = GivenSink::open(path).with_context(context)?;
+            return Ok(Self { path: path.to_owned(), to: To::Sink(sink) });
         }
         // Write to the target of a symbolic link, so that the link is kept.
         let path = if known.is_some() { path.canonicalize().with_context(context)? } else { path.to_owned() };
@@ -77,15 +85,18 @@ impl AtomicFile {
         if let Some(known) = known {
             let _ = file.set_permissions(known.permissions());
         }
-        Ok(Self { path, file, temporary: Some(temporary) })
+        Ok(Self { path, to: To::File(file, temporary) })
     }
 
     /// Writes the text and gives the file its name.
-    pub fn write(mut self, text: impl AsRef<[u8]>) -> anyhow::Result<()> {
-        let mut written = self.file.write_all(text.as_ref());
-        if let (Ok(()), Some(temporary)) = (&written, &self.temporary) {
-            written = self.file.sync_all().and_then(|()| std::fs::rename(temporary.path(), &self.path));
-        }
+    pub fn write(self, text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+        let written = match self.to {
+            To::File(mut file, temporary) => file
+                .write_all(text.as_ref())
+                .and_then(|()| file.sync_all())
+                .and_then(|()| std::fs::rename(temporary.path(), &self.path)),
+            To::Sink(mut sink) => sink.write_all(text.as_ref()),
+        };
         written.with_context(|| format!("cannot write {}", self.path.display()))
     }
 }

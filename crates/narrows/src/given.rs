@@ -1,16 +1,18 @@
-//! Files that the user names. A pipe may stay silent for ever, and a device never ends, so reading looks for Ctrl-C, and what is read
-//! as a whole is bounded.
+//! Files that the user names. A pipe may stay silent or full for ever, and a device never ends, so reading and writing look for
+//! Ctrl-C, and what is read as a whole is bounded.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::common::is_interrupted;
 
@@ -78,13 +80,65 @@ impl Read for GivenFile {
     }
 }
 
+/// A pipe or a device that is open for writing.
+pub struct GivenSink(File);
+
+impl GivenSink {
+    /// Opens it. Waits until somebody reads a pipe.
+    ///
+    /// # Errors
+    /// It cannot be opened, or the user interrupted.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let is_pipe = path.metadata()?.file_type().is_fifo();
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+        loop {
+            match OpenOptions::new().write(true).custom_flags(flags).open(path) {
+                // Nobody reads it yet.
+                Err(error) if is_pipe && error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+                    if is_interrupted() {
+                        return Err(io::Error::other("interrupted, and nobody reads this pipe"));
+                    }
+                    thread::sleep(GLANCE);
+                }
+                opened => return opened.map(Self),
+            }
+        }
+    }
+}
+
+impl Write for GivenSink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.0.write(bytes) {
+                // What was measured until Ctrl-C is written, too, if there is room.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if is_interrupted() {
+                        return Err(io::Error::other("interrupted, and nobody reads what was written"));
+                    }
+                    glance(&self.0, PollFlags::OUT)?;
+                }
+                written => return written,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// Waits for a moment until something can be read, or the file has ended.
 fn readable(file: &File) -> io::Result<bool> {
-    let mut fds = [PollFd::new(file, PollFlags::IN)];
+    glance(file, PollFlags::IN)
+}
+
+/// Waits for a moment until a file is ready.
+fn glance(file: &File, ready_to: PollFlags) -> io::Result<bool> {
+    let mut fds = [PollFd::new(file, ready_to)];
     let glance = Timespec { tv_sec: 0, tv_nsec: i64::from(GLANCE.subsec_nanos()) };
     match poll(&mut fds, Some(&glance)) {
         Ok(ready) => Ok(ready > 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

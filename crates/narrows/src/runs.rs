@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
 use lab::findings::{Findings, findings_beside};
@@ -198,6 +198,10 @@ impl Run {
     ) -> anyhow::Result<Result<(), Stopped>> {
         let noise = earlier::noise(self);
         let Self { id, store, header: RunHeader { plan, .. }, quiet, .. } = self;
+        // To save and to read a plan of the largest size takes seconds.
+        if cancel.load(Ordering::Relaxed) {
+            return Ok(Err(Stopped::Interrupted));
+        }
         let pending = store.missing(*id)?;
         announcement::announce(plan, pending.len(), *id, noise);
         executor.prepare(plan, &pending, &mut |line| common::say(line));
@@ -216,6 +220,10 @@ impl Run {
 
     /// Prints the answers, where the rest is, and how to resume the run if it is unfinished. Returns the findings too.
     fn finish(&self, done: Result<(), Stopped>, screen: Screen) -> anyhow::Result<(ExitCode, Findings)> {
+        if matches!(done, Err(Stopped::Interrupted)) && self.store.observations(self.id)?.is_empty() {
+            common::say(format_args!("interrupted before the first trial: {}", self.remedy()));
+            return Ok((ExitCode::from(INTERRUPTED), Findings::default()));
+        }
         let (header, observations) = match (self.store.header(self.id), self.store.observations(self.id)) {
             (Ok(header), Ok(observations)) => (header, observations),
             // If something stopped the run, report that error.

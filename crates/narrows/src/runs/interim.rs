@@ -29,6 +29,25 @@ struct SoFar {
     /// The index of its first experiment in the whole plan.
     first: usize,
     seen: Vec<Observation>,
+    /// The trials of each experiment, so that the end of one is known without counting all.
+    counts: Vec<Counts>,
+}
+
+/// How many trials of an experiment are planned, and how many have ended.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    planned: usize,
+    ended: usize,
+}
+
+impl SoFar {
+    /// Adds an observation of the experiment at this position. Returns whether all of its trials have ended.
+    fn see(&mut self, at: usize, observation: Observation) -> bool {
+        self.seen.push(observation);
+        let Some(counts) = self.counts.get_mut(at) else { return false };
+        counts.ended += 1;
+        counts.ended >= counts.planned
+    }
 }
 
 /// The interim findings of one experiment.
@@ -51,14 +70,15 @@ impl InterimFindings {
             plan: Plan { design, budget_s, together, ..Plan::new(seed, experiments.to_vec()) },
             first: index * size,
             seen: Vec::new(),
+            counts: vec![Counts::default(); experiments.len()],
         };
         let questions = plan.experiments.chunks(size).enumerate().map(question).collect();
         let growing = budget_s.is_some() && design.is_once();
         let mut interim = Self { questions, early, growing, warned: BTreeSet::new(), next_look: None };
         interim.added(&plan.trials);
         for observation in seen {
-            if let Some((question, _)) = interim.find(&observation.trial) {
-                question.seen.push(observation);
+            if let Some((question, at)) = interim.find(&observation.trial) {
+                question.see(at, observation);
             }
         }
         interim
@@ -76,22 +96,23 @@ impl InterimFindings {
     /// Adds trials to the plan.
     pub fn added(&mut self, trials: &[Trial]) {
         for trial in trials {
-            let Some((SoFar { plan, .. }, at)) = self.find(trial) else { continue };
+            let Some((SoFar { plan, counts, .. }, at)) = self.find(trial) else { continue };
             if let Some(planned) = plan.experiments.get_mut(at) {
                 planned.setup.rounds = planned.setup.rounds.max(trial.round.saturating_add(1));
             }
             plan.trials.push(trial.clone());
+            if let Some(counts) = counts.get_mut(at) {
+                counts.planned += 1;
+            }
         }
     }
 
     /// Adds an observation. Returns the interim findings of its experiment if all of its trials have ended and the plan
     /// does not grow whatever they show, or with `early` if computing them is cheap enough.
     pub fn ended(&mut self, observation: &Observation) -> Option<Standing> {
-        let (question, _) = self.find(&observation.trial)?;
-        question.seen.push(observation.clone());
-        let own = |trial: &&Trial| trial.scenario.experiment == observation.trial.scenario.experiment;
-        let seen = question.seen.iter().map(|seen| &seen.trial).filter(own).count();
-        let news = seen >= question.plan.trials.iter().filter(own).count() && !self.growing;
+        let (question, at) = self.find(&observation.trial)?;
+        let all_ended = question.see(at, observation.clone());
+        let news = all_ended && !self.growing;
         if !news && (!self.early || self.next_look.is_some_and(|time| Instant::now() < time)) {
             return None;
         }
@@ -102,7 +123,7 @@ impl InterimFindings {
     }
 
     fn look(&mut self, trial: &Trial) -> Option<Standing> {
-        let (SoFar { plan, first, seen }, at) = self.find(trial)?;
+        let (SoFar { plan, first, seen, .. }, at) = self.find(trial)?;
         let (name, experiment) = (&trial.scenario.experiment, *first + at);
         let own = |trial: &&Trial| trial.scenario.experiment == *name;
         let planned: Vec<Trial> = plan.trials.iter().filter(own).cloned().collect();
