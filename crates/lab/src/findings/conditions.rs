@@ -21,11 +21,11 @@ use crate::plan::Plan;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConditionOutcome {
-    /// The scenario cannot be judged.
+    /// The scenario cannot be judged, because its server failed or gave wrong answers, or because it has no such figure.
     Unjudged,
     /// It is certainly not met: the whole interval lies on the other side of the bound.
     Excluded,
-    /// Neither is certain.
+    /// Neither is certain, or the measurement does not allow a judgement.
     Inconclusive,
     /// It is certainly met.
     Met,
@@ -86,6 +86,8 @@ pub(crate) struct Shown {
     pub withheld: Option<Withheld>,
     /// Whether more rounds may change the answer.
     pub grows: bool,
+    /// Whether it is the measurement that does not allow a judgement, if there is none: too few rounds, a doubt, a rate near the limit.
+    pub open: bool,
 }
 
 /// Carries out tests together.
@@ -105,7 +107,10 @@ impl Test<'_> {
     fn judged(&self, p: Option<f64>) -> Tested {
         let worse = self.condition.is_met_by_worse(self.figure);
         let answer = |shown: &Shown| {
-            let Some((above, _)) = &shown.above else { return ConditionOutcome::Unjudged };
+            let Some((above, _)) = &shown.above else {
+                // Noise must not look like a failure of the server.
+                return if shown.open { ConditionOutcome::Inconclusive } else { ConditionOutcome::Unjudged };
+            };
             let (beyond, excluded) = if worse {
                 (above.high < 0.0, above.low >= 0.0)
             } else {
@@ -229,7 +234,8 @@ fn of_pair(build: &Compared<'_>, c: &Comparison, condition: &Condition) -> Shown
     else {
         // Too few rounds so far; or errors, or no figure.
         let grows = matches!(c.verdict, Verdict::Undecided { more_rounds: Some(_) });
-        return Shown { grows, ..Shown::default() };
+        let is_open = |row: &Estimate| row.missing(&build.planned, figure).is_none_or(|why| why.is_open());
+        return Shown { grows, open: is_open(both.0) && is_open(both.1), ..Shown::default() };
     };
     let beyond = match above {
         _ if above.low > 0.0 => Verdict::Faster,
@@ -241,7 +247,8 @@ fn of_pair(build: &Compared<'_>, c: &Comparison, condition: &Condition) -> Shown
     let why = why.filter(|why| why.denies_the_interval());
     let why = why.or(c.withheld.filter(|why| *why == Withheld::Overdriven));
     let seen = if condition.more_is_better(figure) { ratio } else { ratio.inverse() };
-    Shown { above: why.is_none().then_some((above, seen)), withheld: why, grows: why.is_none() }
+    let above = why.is_none().then_some((above, seen));
+    Shown { above, withheld: why, grows: why.is_none(), open: true }
 }
 
 /// What one build shows of a scenario's own figure.
@@ -252,6 +259,7 @@ fn of_row(build: &Compared<'_>, row: usize, condition: &Condition) -> Shown {
     let Some(mut above) = rows.mean(row, edge).filter(|_| estimate.compares()) else {
         return Shown {
             grows: estimate.compares() && estimate.by_round.len() < FEWEST_ROUNDS,
+            open: estimate.missing(planned, planned.figure).is_none_or(|why| why.is_open()),
             ..Shown::default()
         };
     };
@@ -266,7 +274,7 @@ fn of_row(build: &Compared<'_>, row: usize, condition: &Condition) -> Shown {
     // Response times count from when a request was due, so that a queue is a part of them. Other figures are then those of a queue.
     let over = build.overdriven.get(row).is_some_and(|over| *over) && planned.figure.percentile().is_none();
     let withheld = over.then_some(Withheld::Overdriven);
-    Shown { above: (!over).then_some((above, seen)), withheld, grows: !over }
+    Shown { above: (!over).then_some((above, seen)), withheld, grows: !over, open: true }
 }
 
 #[cfg(test)]
@@ -286,7 +294,7 @@ mod tests {
         let estimate = (low * high).sqrt();
         let location = Location { estimate: estimate.ln() - edge, error: 0.1, df: 5.0, n: 6, bound: 0.0 };
         let above = LogRatio { location, low: low.ln() - edge, high: high.ln() - edge, level: LEVEL, p };
-        Shown { above: Some((above, Ratio { estimate, low, high })), withheld: None, grows: true }
+        Shown { above: Some((above, Ratio { estimate, low, high })), withheld: None, grows: true, open: true }
     }
 
     /// A test with what each build shows.
@@ -346,11 +354,13 @@ mod tests {
         ] {
             assert_eq!(answers(&[(&rate, figure, builds)]), [answer]);
         }
-        let unknown = Test {
-            condition: &rate,
-            figure,
-            builds: vec![shown(&rate, figure, worse.0, worse.1), Shown::default()],
-        };
-        assert_eq!(test(&[unknown])[0].answer, ConditionOutcome::Unjudged);
+        for (open, answer) in [(false, ConditionOutcome::Unjudged), (true, ConditionOutcome::Inconclusive)] {
+            let unknown = Test {
+                condition: &rate,
+                figure,
+                builds: vec![shown(&rate, figure, worse.0, worse.1), Shown { open, ..Shown::default() }],
+            };
+            assert_eq!(test(&[unknown])[0].answer, answer);
+        }
     }
 }

@@ -31,9 +31,11 @@ fn profile(check: f64, rng: &mut SplitMix64) -> Profile {
     }
     let name = |at: usize| if at == 40 { "check".to_owned() } else { format!("f{at}") };
     let module = || "/srv/server".to_owned();
-    let frame = |name| Frame { name, module: module(), kind: Kind::User, inlined: false, file: None, line: None };
+    let frame =
+        |name| Frame { name, module: module(), kind: Kind::User, inlined: false, file: None, line: None };
     let frames = (0..counts.len()).map(|at| frame(name(at))).collect();
-    let stacks = counts.iter().zip(0..).map(|(count, at)| Stack { frames: vec![at], count: *count }).collect();
+    let stacks =
+        counts.iter().zip(0..).map(|(count, at)| Stack { frames: vec![at], count: *count }).collect();
     Profile { kernel: true, period_ns: 1_000_000, samples: 300, frames, stacks, ..Profile::default() }
 }
 

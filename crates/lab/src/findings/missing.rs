@@ -53,6 +53,17 @@ pub enum Missing {
     NoFigure,
 }
 
+impl Missing {
+    /// Whether more or longer trials, or a quieter machine, may bring the figure: then it says nothing against the server.
+    pub fn is_open(&self) -> bool {
+        match self {
+            Self::NotRun | Self::Doubted(_) | Self::TooFewAnswers { .. } => true,
+            Self::Failed | Self::NothingRight { .. } | Self::Errors { .. } | Self::CountsDisagree => false,
+            Self::NotCounted | Self::NothingGood | Self::NoFigure => false,
+        }
+    }
+}
+
 impl Estimate {
     /// Why the estimate is not compared. None if it is.
     pub fn missing(&self, setup: &Setup, figure: Figure) -> Option<Missing> {

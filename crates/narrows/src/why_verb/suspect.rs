@@ -223,8 +223,13 @@ mod tests {
 
     #[test]
     fn doses_come_from_what_the_slower_one_has() {
-        let suspect = |cause, faster, slower| {
-            Suspect { cause, faster, slower, reads: 2.0, unit: 1.0, edge_triggered: false }
+        let suspect = |cause, faster, slower| Suspect {
+            cause,
+            faster,
+            slower,
+            reads: 2.0,
+            unit: 1.0,
+            edge_triggered: false,
         };
         let reads = suspect(Cause::Reads, 65536.0, 1460.0);
         let calls = suspect(Cause::Calls, 6.0, 9.0);

@@ -19,7 +19,7 @@ pub fn gated(found: &Findings) -> Vec<Case> {
             let e = found.experiments[gated.experiment].view(gated.figure);
             let scenario = e.label(&e.estimates[gated.scenario].scenario);
             let case = condition(&gate.condition, &scenario, e.figure, &gated.tested);
-            match why_unjudged(&e, gated) {
+            match why_not_seen(&e, gated) {
                 Some(why) => Case { words: format!("{}: {why}", case.words), ..case },
                 None => case,
             }
@@ -66,9 +66,9 @@ fn without_comparison(condition: &Condition) -> Case {
     }
 }
 
-/// Why a scenario cannot be judged. None if it can be, or if another build is the reason.
-fn why_unjudged(e: &FigureView<'_>, gated: &Gated) -> Option<String> {
-    if gated.tested.answer != ConditionOutcome::Unjudged {
+/// Why nothing is seen of a scenario. None if something is, or if another build is the reason.
+fn why_not_seen(e: &FigureView<'_>, gated: &Gated) -> Option<String> {
+    if gated.tested.seen.is_some() {
         return None;
     }
     if let Some(why) = gated.tested.withheld {
