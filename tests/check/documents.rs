@@ -256,13 +256,14 @@ fn the_readme_is_short() {
 }
 
 #[test]
-fn every_fuzz_target_has_a_seed() {
+fn every_fuzz_target_has_two_seeds() {
     let folder = checkout().join("fuzz");
     for target in fs::read_dir(folder.join("fuzz_targets")).expect("a folder") {
         let name = target.expect("an entry").path().file_stem().map(PathBuf::from).expect("a name");
         let seeds = folder.join("seeds").join(&name);
-        let any = fs::read_dir(&seeds).is_ok_and(|mut seeds| seeds.next().is_some());
-        assert!(any, "{} has no seed: the fuzzer does not start without one", name.display());
+        let count = fs::read_dir(&seeds).map_or(0, Iterator::count);
+        // The fuzzer combines inputs, and a minute is too short to find from nothing what reaches deep code.
+        assert!(count >= 2, "fuzz/seeds/{} has {count} inputs: at least two are needed", name.display());
     }
 }
 

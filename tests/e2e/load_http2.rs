@@ -123,7 +123,7 @@ fn a_timeout_cancels_one_stream_and_the_others_of_its_connection_go_on() {
     let dir = tempfile::tempdir().expect("a folder");
     let file = dir.path().join("requests.json");
     let line = |path: &str| format!("{{\"method\": \"GET\", \"path\": \"{path}\"}}\n");
-    std::fs::write(&file, line("/wait/600000") + &line("/").repeat(9)).expect("a file");
+    std::fs::write(&file, line("/wait/60000") + &line("/").repeat(9)).expect("a file");
     let file = file.to_str().expect("UTF-8");
     for io in backends() {
         let words = [

@@ -151,7 +151,7 @@ impl Dialogue {
                 HttpEvent::Head(head) => {
                     wants.bulk |= matches!(head.body, BodyLength::Exact(len) if len >= BULK);
                     let interim = head.expect_continue && head.body != BodyLength::None;
-                    let request = PendingRequest::new(&head);
+                    let request = PendingRequest::new(&head, rules.patience);
                     if matches!(head.body, BodyLength::Exact(length) if length > rules.body) {
                         self.refuse(413, now);
                         break;
@@ -191,9 +191,6 @@ impl Dialogue {
         self.told = request.connection == Connection::Close;
         self.last = spent || self.told;
         let wait = request.route.wait();
-        if wait > rules.patience {
-            return self.refuse(400, now);
-        }
         request.route.limit(rules.room.saturating_sub(self.waiting));
         match request.route.script() {
             None => self.queue(now + wait, request.encode(connection)),
@@ -286,9 +283,9 @@ impl Dialogue {
 }
 
 impl PendingRequest {
-    fn new(head: &RequestHead<'_>) -> Self {
+    fn new(head: &RequestHead<'_>, patience: Duration) -> Self {
         Self {
-            route: Route::of(head.path),
+            route: Route::of(head.path, patience),
             head_only: head.method == Method::Head,
             connection: head.connection(),
             version: head.version,

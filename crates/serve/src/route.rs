@@ -6,7 +6,7 @@ use crate::stream::Script;
 
 /// The longest body that `/echo` accepts and `/bytes` sends, in bytes.
 const ECHO_LIMIT: usize = 16 * 1024 * 1024;
-/// The longest `/wait`.
+/// The longest `/wait`, if the patience is not shorter.
 const WAIT_LIMIT: Duration = Duration::from_secs(3600);
 
 /// The endpoint that a request addresses.
@@ -26,8 +26,8 @@ pub(crate) enum Route {
 }
 
 impl Route {
-    /// The endpoint of a path, with its query.
-    pub(crate) fn of(path: &[u8]) -> Self {
+    /// The endpoint of a path, with its query, for a peer that may be let wait for `patience`.
+    pub(crate) fn of(path: &[u8], patience: Duration) -> Self {
         if let Some(script) = Script::of(path) {
             return script.map_or(Self::Refused(400), |script| Self::Stream(Box::new(script)));
         }
@@ -39,7 +39,8 @@ impl Route {
             b"/v1/chat/completions" => Self::Chat(Vec::new()),
             _ => match (path.strip_prefix(b"/wait/"), path.strip_prefix(b"/bytes/")) {
                 (Some(wait), _) => {
-                    let wait = number(wait).map(Duration::from_millis).filter(|wait| *wait <= WAIT_LIMIT);
+                    let longest = WAIT_LIMIT.min(patience);
+                    let wait = number(wait).map(Duration::from_millis).filter(|wait| *wait <= longest);
                     wait.map_or(Self::Refused(400), Self::Wait)
                 }
                 (_, Some(count)) => {

@@ -47,9 +47,10 @@ fn each_endpoint_answers_as_documented() {
 fn a_wait_that_is_longer_than_the_patience_is_refused() {
     let rules = Rules { patience: Duration::from_millis(1500), ..LOOSE };
     for (wait, status) in [(1500, "200 OK"), (1501, "400 Bad Request")] {
-        let said = format!("GET /wait/{wait} HTTP/1.1\r\nHost: x\r\n\r\n");
-        let (answer, _, _) = talk(said.as_bytes(), rules, Duration::from_millis(wait));
+        let said = format!("GET /wait/{wait} HTTP/1.1\r\nHost: x\r\nx-request-id: 7\r\n\r\n");
+        let (answer, dialogue, _) = talk(said.as_bytes(), rules, Duration::from_millis(wait));
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        assert!(answer.contains("x-request-id: 7\r\n") && !dialogue.over(), "{answer}");
     }
 }
 

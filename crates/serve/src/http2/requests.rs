@@ -1,6 +1,6 @@
 //! What arrives of requests.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use wire::h2::{self, Broken, Code, ReceiveWindow, SendWindow, put_headers, put_status, put_window_update};
 
@@ -14,9 +14,9 @@ use crate::route::Route;
 const BULK: u64 = 64 * 1024;
 
 impl Request {
-    fn new(head: &h2::Request<'_>) -> Self {
+    fn new(head: &h2::Request<'_>, patience: Duration) -> Self {
         Self {
-            route: Route::of(head.path),
+            route: Route::of(head.path, patience),
             head_only: head.method == b"HEAD",
             request_id: head.watched.map(<[u8]>::to_vec),
             length: head.length,
@@ -63,7 +63,8 @@ impl State {
         let every = |every: Option<u64>| every.is_some_and(|every| self.begun.is_multiple_of(every));
         let refused =
             every(rules.http2.refuse_every) || self.streams.len() >= rules.http2.max_streams as usize;
-        let request = self.heads.request(block)?.map(|head| (Request::new(&head), head.expect_continue));
+        let request = self.heads.request(block)?;
+        let request = request.map(|head| (Request::new(&head, rules.patience), head.expect_continue));
         let (request, expects) = match request {
             Err(_) => {
                 self.spoil(id, Code::PROTOCOL_ERROR);
