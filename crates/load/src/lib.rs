@@ -8,8 +8,8 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 
-mod agree;
 mod assignment;
+mod bounds;
 mod driver;
 mod error;
 pub mod fault;
@@ -45,6 +45,7 @@ use serde::{Deserialize, Serialize};
 use wire::proxy;
 
 pub use assignment::{Assignment, LONGEST};
+pub use bounds::{Asked, Contradiction};
 pub use driver::{Ending, Moment, Watch};
 pub use error::LoadError;
 pub use fault::ErrorClass;

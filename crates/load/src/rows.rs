@@ -2,8 +2,8 @@
 //! travels between machines and is checked there, what a trial saves, and what `narrows load` prints are made from it.
 //!
 //! A row says in this order: what it is, in a sentence; its name and type in the tally; the rule by which the values of two
-//! threads or generators become one, which is a function of [`merge`]; in which loops it is measured; the field in which a trial
-//! saves it, and the field of `narrows load --json`. A row without one of these fields is not saved or not printed. Times are
+//! threads or generators become one, which is a function of [`merge`]; in which loops it is measured; what bounds the value that another
+//! machine says, which is a function of the module `bounds`; the field in which a trial saves it, and the field of `narrows load --json`. A row without one of these fields is not saved or not printed. Times are
 //! nanoseconds in the tally. The unit of a field is the end of its name, and with the type it says which values make sense
 //! ([`Value`] here, `Checked` in the crate `measurement`). [`Form`] converts a value to the type of a field. An attribute is one
 //! of the field in the tally.
@@ -23,123 +23,123 @@ macro_rules! rows {
         $then! {
             "Exchanges that were open when the window opened, or began in it: the sum of successes, errors and those in \
              flight. Open loop: also those that were due in it and began later."
-            attempts: u64 [sum, Both], saved as attempts: u64, printed as attempts: u64;
+            attempts: u64 [sum, Both, attempts], saved as attempts: u64, printed as attempts: u64;
             "Exchanges that ended in the window with a verified answer."
-            successes: u64 [sum, Both], saved as successes: u64, printed as completed: u64;
+            successes: u64 [sum, Both, successes], saved as successes: u64, printed as completed: u64;
             "What the workload counts: the frames of a stream, otherwise one per success."
-            units: u64 [sum, Both], saved as units: u64, printed as units: u64;
+            units: u64 [sum, Both, units], saved as units: u64, printed as units: u64;
             "Exchanges that failed in the window, by class (docs/contracts.md). Open loop: also those that failed after it."
-            errors: [u64; ErrorClass::COUNT] [sum, Both],
+            errors: [u64; ErrorClass::COUNT] [sum, Both, errors],
                 saved as errors: BTreeMap<String, u64>, printed as errors: BTreeMap<String, u64>;
             "The first example of each class: what was seen, when, and on which connection."
-            first_errors: BTreeMap<ErrorClass, Example> [first, Both],
+            first_errors: BTreeMap<ErrorClass, Example> [first, Both, first_errors],
                 saved as first_errors: BTreeMap<String, String>, printed as first_errors: BTreeMap<String, String>;
             "Which exchange of its open connection each failed one was, and how often. A peer that closes after every n-th \
              exchange shows here as multiples of n. A thread keeps the first `Tally::ORDINALS` different ordinals."
-            ordinals: BTreeMap<u64, u64> [sum, Both], saved as error_ordinals: BTreeMap<u64, u64>;
+            ordinals: BTreeMap<u64, u64> [sum, Both, ordinals], saved as error_ordinals: BTreeMap<u64, u64>;
             "The other attempts: they were open when the window closed, or, in an open loop, had not begun."
-            in_flight: u64 [sum, Both], saved as in_flight: u64, printed as in_flight: u64;
+            in_flight: u64 [sum, Both, in_flight], saved as in_flight: u64, printed as in_flight: u64;
             "The ages of the exchanges and of the waiting callers when the window closed. Where they are saved: as \
              `[microseconds, count]`, ascending, and empty if they were not measured."
-            open_ages: Times [sum, Closed], saved as in_flight_us: Vec<(u64, u64)>;
+            open_ages: Times [sum, Closed, late_ages], saved as in_flight_us: Vec<(u64, u64)>;
             "The same when the window opened."
-            early_ages: Times [sum, Closed];
+            early_ages: Times [sum, Closed, early_ages];
             "Open loop: arrivals that were due in the window. Attempts may be more, because of what the warm-up left. 0 if \
              they were not counted."
-            arrivals: u64 [sum, Open], saved as arrivals: u64, printed as arrivals: u64;
+            arrivals: u64 [sum, Open, arrivals], saved as arrivals: u64, printed as arrivals: u64;
             "Open loop: exchanges sent more than `Tally::LATE` after their intended time."
-            late: u64 [sum, Open], saved as late: u64, printed as late: u64;
+            late: u64 [sum, Open, late], saved as late: u64, printed as late: u64;
             "Open loop: arrivals that could not be sent within the timeout. They are not attempts."
-            dropped: u64 [sum, Open], saved as dropped: u64, printed as dropped: u64;
+            dropped: u64 [sum, Open, dropped], saved as dropped: u64, printed as dropped: u64;
             "Open loop: arrivals that were due but not sent when the window closed. Later they were sent or dropped."
-            backlog: u64 [sum, Open];
+            backlog: u64 [sum, Open, backlog];
             "Exchanges whose body was sent although `100 Continue` had not come within `Tally::CONTINUE`."
-            no_continue: u64 [sum, Both], saved as no_continue: u64, printed as no_continue: u64;
+            no_continue: u64 [sum, Both, no_continue], saved as no_continue: u64, printed as no_continue: u64;
             "The actual length of the window."
-            elapsed: Duration [max, Both], saved as elapsed_s: f64, printed as elapsed_s: f64;
+            elapsed: Duration [max, Both, elapsed], saved as elapsed_s: f64, printed as elapsed_s: f64;
             "Payload bytes of successes: bodies or frames."
-            payload_bytes: u64 [sum, Both], saved as payload_bytes: u64;
+            payload_bytes: u64 [sum, Both, payload], saved as payload_bytes: u64;
             "All bytes sent in the window."
-            bytes_sent: u64 [sum, Both], saved as bytes_sent: u64, printed as bytes_sent: u64;
+            bytes_sent: u64 [sum, Both, sent], saved as bytes_sent: u64, printed as bytes_sent: u64;
             "All bytes received in the window."
-            bytes_received: u64 [sum, Both], saved as bytes_received: u64, printed as bytes_received: u64;
+            bytes_received: u64 [sum, Both, received], saved as bytes_received: u64, printed as bytes_received: u64;
             "From the intended send to the first byte of the answer: of streams, and of other right answers that arrived in \
              parts. The first byte of the others came with the last one. None if there was no such answer."
-            first_byte: Option<Times> [sum, Both],
+            first_byte: Option<Times> [sum, Both, begun],
                 saved as first_byte_us: Option<Latency>, printed as first_byte_us: Option<Latency>;
             "The same from the actual send."
-            first_byte_service: Option<Times> [sum, Open],
+            first_byte_service: Option<Times> [sum, Open, like_first_byte],
                 saved as first_byte_service_us: Option<Latency>, printed as first_byte_service_us: Option<Latency>;
             "From the intended send to the first event of a stream that is not empty; in a stream of OpenAI's interface to the \
              first that has content or reasoning. An event is a server-sent event, a line or a chunk. None without streams."
-            first_event: Option<Times> [sum, Both],
+            first_event: Option<Times> [sum, Both, first_event],
                 saved as first_event_us: Option<Latency>, printed as first_event_us: Option<Latency>;
             "The same from the actual send."
-            first_event_service: Option<Times> [sum, Open],
+            first_event_service: Option<Times> [sum, Open, like_first_event],
                 saved as first_event_service_us: Option<Latency>, printed as first_event_service_us: Option<Latency>;
             "From the intended send to the first content that is no reasoning, of streams that have reasoned before."
-            first_output: Option<Times> [sum, Both],
+            first_output: Option<Times> [sum, Both, begun],
                 saved as first_output_us: Option<Latency>, printed as first_output_us: Option<Latency>;
             "From one read with events of a stream to the next, from its first event on, of all streams together. None if every \
              stream came in one read."
-            gap: Option<Times> [sum, Both], saved as gap_us: Option<Latency>, printed as gap_us: Option<Latency>;
+            gap: Option<Times> [sum, Both, gap], saved as gap_us: Option<Latency>, printed as gap_us: Option<Latency>;
             "The longest gap of each stream. That of a stream that was cut is a lower bound."
-            longest_gap: Option<Times> [sum, Both],
+            longest_gap: Option<Times> [sum, Both, longest_gap],
                 saved as longest_gap_us: Option<Latency>, printed as longest_gap_us: Option<Latency>;
             "From the first event to the end of a stream, divided by its tokens after the first. Of streams that say in `usage` \
              how many tokens they have."
-            per_token: Option<Times> [sum, Both],
+            per_token: Option<Times> [sum, Both, per_token],
                 saved as per_token_us: Option<Latency>, printed as per_token_us: Option<Latency>;
             "Streams that ended rightly in the window."
-            streams: u64 [sum, Both], saved as streams: u64, printed as streams: u64;
+            streams: u64 [sum, Both, streams], saved as streams: u64, printed as streams: u64;
             "Closed loop: streams that were open when the window closed, and sound so far. They are in flight."
-            cut_streams: u64 [sum, Closed], saved as cut_streams: u64, printed as cut_streams: u64;
+            cut_streams: u64 [sum, Closed, cut_streams], saved as cut_streams: u64, printed as cut_streams: u64;
             "Events that arrived in the window, also of streams that did not end in it."
-            events: u64 [sum, Both], saved as events: u64, printed as events: u64;
+            events: u64 [sum, Both, events], saved as events: u64, printed as events: u64;
             "Reads that brought these events."
-            event_reads: u64 [sum, Both], saved as event_reads: u64, printed as event_reads: u64;
+            event_reads: u64 [sum, Both, event_reads], saved as event_reads: u64, printed as event_reads: u64;
             "Answers that ended in the window and met all limits of their times. None if there are no limits."
-            good: Option<u64> [sum, Both], saved as good: Option<u64>, printed as good: Option<u64>;
+            good: Option<u64> [sum, Both, good], saved as good: Option<u64>, printed as good: Option<u64>;
             "The tokens of the streams that ended rightly, as far as they say how many."
-            tokens: u64 [sum, Both], saved as tokens: u64, printed as tokens: u64;
+            tokens: u64 [sum, Both, tokens], saved as tokens: u64, printed as tokens: u64;
             "From the actual send to the checked answer."
-            service: Times [sum, Both], saved as service_us: Latency, printed as service_time_us: Latency;
+            service: Times [sum, Both, service], saved as service_us: Latency, printed as service_time_us: Latency;
             "From the intended send to the checked answer. For a client, from before the request entered its pool."
-            response: Times [sum, Both], saved as response_us: Latency, printed as response_time_us: Latency;
+            response: Times [sum, Both, response], saved as response_us: Latency, printed as response_time_us: Latency;
             "From the intended to the actual send."
-            behind: Times [sum, Open], printed as send_behind_us: Latency;
+            behind: Times [sum, Open, behind], printed as send_behind_us: Latency;
             "How long successes waited for a connection of the pool, at the times of `response`. Only if the job asks for it, \
              or a client's driver tells it."
-            pool_wait: Option<Times> [sum, Both], saved as pool_wait_us: Latency;
+            pool_wait: Option<Times> [sum, Both, pool_wait], saved as pool_wait_us: Latency;
             "Successes in each tenth of a window of fixed length. Shows whether the traffic was steady. For a client, the \
              server's answers. Where they are saved: empty if they were not counted."
-            tenths: [u64; 10] [sum, Both], saved as tenths: Vec<u64>;
+            tenths: [u64; 10] [sum, Both, tenths], saved as tenths: Vec<u64>;
             "The total time of failed exchanges, from send to failure. Shows whether failing was quicker than succeeding."
-            failing: Duration [sum, Both];
+            failing: Duration [sum, Both, failing];
             "The handshakes of TLS that ended in the window."
-            handshakes: Handshakes [sum, Both],
+            handshakes: Handshakes [sum, Both, handshakes],
                 saved as handshakes: Option<Handshakes>, printed as handshakes: Handshakes;
             "Connections of HTTP/2: what they carried at once. None if there were none."
-            multiplexed: Option<Multiplexed> [sum, Both],
+            multiplexed: Option<Multiplexed> [sum, Both, multiplexed],
                 saved as multiplexed: Option<Multiplexed>, printed as multiplexed: Option<Multiplexed>;
             "CPU time of the generator's threads in the window."
-            cpu: Duration [sum, Both];
+            cpu: Duration [sum, Both, at_work];
             "Time in which the generator's threads could run and waited for a core, in the window. Zero if the kernel does not say."
-            waited: Duration [sum, Both];
+            waited: Duration [sum, Both, at_work];
             "The longest time for which a generator's loop did not come to what it had to do, in the window: it handled something \
              else, or had no core. Shorter pauses than a turn of the loop hide in its waiting."
-            pause: Duration [max, Both], saved as pause_s: f64, printed as longest_pause_s: f64;
+            pause: Duration [max, Both, pause], saved as pause_s: f64, printed as longest_pause_s: f64;
             "The CPU time of the busiest core as a share of the window. Without pinned threads, that of the busiest thread."
-            busiest: f64 [max, Both];
+            busiest: f64 [max, Both, busiest];
             "The reactor's backend: `io_uring` or `epoll`."
-            backend: Cow<'static, str> [last, Both];
+            backend: Cow<'static, str> [last, Both, backend];
             "The counts of the requests with each name of a list. They do not travel, because files of requests do not."
             #[serde(skip)]
-            by_name: Vec<Named> [sum, Both];
+            by_name: Vec<Named> [sum, Both, by_name];
             "The bodies of successes, if compressed answers are decoded."
-            decoded: Decoded [sum, Both];
+            decoded: Decoded [sum, Both, decoded];
             "Counts of the whole drive, including warm-up and drain."
-            total: Totals [sum, Both];
+            total: Totals [sum, Both, total];
         }
     };
 }

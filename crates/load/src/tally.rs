@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::{self, Asked, Contradiction, Scope};
 use crate::fault::{ErrorClass, Example};
 use crate::protocol::Success;
 use crate::rows::{Form, Loops, Value, counts, merge};
@@ -16,7 +17,7 @@ macro_rules! tally {
     ($(
         $doc:literal
         $(#[$attribute:meta])*
-        $name:ident: $type:ty [$merge:ident, $loops:ident]
+        $name:ident: $type:ty [$merge:ident, $loops:ident, $bound:ident]
         $(, saved as $saved:ident: $saved_as:ty)?
         $(, printed as $printed:ident: $printed_as:ty)?;
     )*) => {
@@ -35,16 +36,18 @@ macro_rules! tally {
                 $(merge::$merge(&mut self.$name, &other.$name);)*
             }
 
-            /// Whether a generator can have counted this in an open loop or a closed one: no count is so large that a thousand of
-            /// them cannot be added, shares and times are numbers that a drive can have, and the values agree with each other.
+            /// Whether a generator can have counted this when it was asked to do a job: no count is so large that a thousand of
+            /// them cannot be added, shares and times are numbers that a drive can have, and each row keeps to its bound.
             ///
             /// # Errors
-            /// The name of a value that makes no sense.
-            pub fn check(&self, open: bool) -> Result<(), &'static str> {
+            /// The first row that contradicts others, the job, or what is possible.
+            pub fn check(&self, asked: &Asked<'_>) -> Result<(), Contradiction> {
                 $(if !self.$name.fits() {
-                    return Err(stringify!($name));
+                    return Err(Contradiction::new(stringify!($name), "no drive counts this"));
                 })*
-                self.agrees(open)
+                let scope = Scope::of(self, asked);
+                $(bounds::$bound(&self.$name, &scope).map_err(|why| Contradiction::new(stringify!($name), why))?;)*
+                Ok(())
             }
 
             /// The times that are printed, in order, with the name of their field and the loops that have them.

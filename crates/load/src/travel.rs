@@ -96,18 +96,19 @@ impl<'de> Deserialize<'de> for Example {
 mod tests {
     use super::*;
     use crate::rows::BUSIEST;
-    use crate::{Tally, Totals};
+    use crate::target::{Http, Traffic};
+    use crate::{Asked, Job, Stop, Tally, Target, Totals};
 
     fn tally() -> Tally {
         let mut tally =
             Tally { attempts: 3, successes: 2, units: 2, backend: "epoll".into(), ..Tally::default() };
+        tally.pool_wait = Some(Times::default());
         tally.elapsed = Duration::from_secs(1);
         tally.total =
             Totals { connections: 1, attempts: 3, successes: 2, errors: [(ErrorClass::Status, 1)].into() };
         tally.answered(1_000, 2_000_000);
         tally.answered(3_000_000, 4_000_000_000);
         tally.unsent(7_000_000);
-        tally.pool_wait = Some(Times::default());
         let example = Example {
             fault: Fault::new(ErrorClass::Status, Seen::Status(500)),
             check: None,
@@ -119,6 +120,12 @@ mod tests {
         };
         tally.fail(example, Duration::from_millis(1));
         tally
+    }
+
+    fn job() -> Job {
+        let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1)).into();
+        let traffic = Traffic::Http(Http::get("h", "/"));
+        Job::new(Target { address, traffic }, 1, Stop::After(Duration::from_secs(1)))
     }
 
     #[test]
@@ -157,14 +164,17 @@ mod tests {
             value[name] = new;
             serde_json::from_value::<Tally>(value)
         };
-        let large = with("attempts", u64::MAX.into()).expect("a tally");
-        assert_eq!(large.check(true), Err("attempts"));
+        let refused = |name: &str, new: serde_json::Value| {
+            let asked = Asked { job: &job(), lasted: Duration::from_secs(2), whole: true };
+            with(name, new).expect("a tally").check(&asked).expect_err(name).row
+        };
+        assert_eq!(refused("attempts", u64::MAX.into()), "attempts");
         let errors = serde_json::json!([u64::MAX, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(with("errors", errors).expect("a tally").check(true), Err("errors"));
-        assert_eq!(with("units", 1.into()).expect("a tally").check(true), Ok(()));
+        assert_eq!(refused("errors", errors), "errors");
+        assert_eq!(refused("units", 1.into()), "units");
         let buckets = serde_json::json!({"answered": [[1, u64::MAX], [2, u64::MAX]], "unanswered": null});
         assert!(with("open_ages", buckets).is_err());
-        assert_eq!(with("backend", "kqueue".into()).expect("a tally").check(true), Err("backend"));
+        assert_eq!(refused("backend", "kqueue".into()), "backend");
         let age = serde_json::json!({"secs": u64::MAX, "nanos": 0});
         for (name, new) in [
             ("elapsed", age.clone()),
@@ -173,7 +183,7 @@ mod tests {
             ("busiest", (-0.1).into()),
             ("busiest", 1e300.into()),
         ] {
-            assert_eq!(with(name, new).expect("a tally").check(true), Err(name));
+            assert_eq!(refused(name, new), name);
         }
         assert!(with("busiest", serde_json::Value::Null).is_err());
         // A drive can be interrupted before its window opens, or just after that.

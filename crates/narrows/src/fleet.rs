@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
-use load::{Assignment, Job, Stop, Tally};
+use load::{Asked, Assignment, Contradiction, Stop, Tally};
 use machines::{AddressError, Caller, Hello, Machine, MachineError, Offset, PROTOCOL, Remote};
 use reactor::Time;
 use serde::{Deserialize, Serialize};
@@ -190,30 +190,47 @@ pub struct AgentDrive {
 }
 
 impl AgentDrive {
-    /// Whether this drive can have counted this. `whole`: it was not ended early.
+    /// Whether this drive can have counted this.
     ///
     /// # Errors
-    /// The name of a value that makes no sense.
-    pub fn check(&self, job: &Job, whole: bool) -> Result<(), &'static str> {
-        self.tally.check(job.arrivals.are_open())?;
+    /// A value that makes no sense.
+    pub fn check(&self, asked: &Asked<'_>) -> Result<(), Contradiction> {
+        // Each field is named, so that a new one is not forgotten here.
+        let Self { tally, opened_ns, closed_ns, stolen_s, throttles, ports, files: _ } = self;
+        tally.check(asked)?;
+        let refuse =
+            |row, value: String, by| Err(Contradiction::new(row, format!("{value} contradicts {by}")));
+        let (Asked { job, lasted, whole }, elapsed) = (*asked, tally.elapsed);
         if let Stop::After(length) = job.stop {
             let least = if whole { length.mul_f64(LEAST_OF_WINDOW) } else { Duration::ZERO };
             let most = length + job.timeout * 2 + job.drain + generators::PATIENCE;
-            if !(least..=most).contains(&self.tally.elapsed) {
-                return Err("elapsed");
+            if !(least..=most).contains(&elapsed) {
+                return refuse("elapsed", format!("{:.3} s", elapsed.as_secs_f64()), "the window of the job");
             }
         }
         // No machine has a million cores, so no more time than this can be stolen.
-        let most = 1e6 * (self.tally.elapsed.as_secs_f64() + 1.0);
-        if !(0.0..=most).contains(&self.stolen_s) {
-            return Err("stolen_s");
+        let most = 1e6 * (elapsed.as_secs_f64() + 1.0);
+        if !(0.0..=most).contains(stolen_s) {
+            return refuse("stolen_s", stolen_s.to_string(), "`elapsed`");
         }
-        if self.closed_ns < self.opened_ns && self.closed_ns > 0 {
-            return Err("closed_ns");
+        // None of them gets too hot a thousand times a second.
+        if *throttles as f64 > most * 1e3 {
+            return refuse("throttles", throttles.to_string(), "`elapsed`");
+        }
+        let open = closed_ns.saturating_sub(*opened_ns);
+        let long = Duration::from_nanos(open) > lasted + lasted / 10 + Duration::from_secs(1);
+        if *closed_ns > 0 && (closed_ns < opened_ns || (*opened_ns > 0 && long)) {
+            return refuse("closed_ns", closed_ns.to_string(), "`opened_ns` and the length of the drive");
+        }
+        if *ports > MOST_PORTS {
+            return refuse("ports", ports.to_string(), "the size of a port's number");
         }
         Ok(())
     }
 }
+
+/// As many ports as TCP has.
+const MOST_PORTS: u64 = 1 << 16;
 
 /// The clock of both sides of a pipe.
 pub fn clock() -> u64 {

@@ -186,7 +186,7 @@ impl<P: Protocol> Driver<'_, P> {
         self.cut_streams();
         self.tally.cpu = reactor::thread_cpu().saturating_sub(self.cpu);
         self.tally.waited = reactor::thread_waited().saturating_sub(self.waited);
-        self.tally.busiest = self.tally.cpu.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        self.tally.busiest = crate::busy_share(self.tally.cpu, elapsed);
         (self.watch)(Moment::Closed);
     }
 

@@ -194,6 +194,10 @@ impl<P: Protocol> Driver<'_, P> {
         }
         (self.tally.cut_streams, self.tally.longest_gap) = (cut, longest);
         for (index, id, sent, fault) in self.broken_streams() {
+            // What still comes of it does not count again.
+            let exchanges = &mut self.lanes[index].exchanges;
+            exchanges.forget(id);
+            self.open -= u64::from(exchanges.take(id).is_some());
             self.failed_at_the_end(fault, sent, (index, id));
         }
     }

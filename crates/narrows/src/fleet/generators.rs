@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
 use load::target::Traffic;
-use load::{Assignment, Ending, Job, Moment, Stop, Tally};
+use load::{Asked, Assignment, Ending, Job, Moment, Stop, Tally};
 use machines::{Machine, MachineError, Offset, Remote};
 use measurement::doubt::elsewhere::SKEW;
 use systems::Limit;
@@ -120,6 +120,10 @@ pub struct Generators {
 /// A generator whose drive goes on.
 struct Working<'a> {
     remote: &'a mut Remote,
+    /// Its part of the job.
+    job: &'a Job,
+    /// When it got the order.
+    ordered: Instant,
     clock: Offset,
     closed: bool,
     steps: Steps,
@@ -127,8 +131,8 @@ struct Working<'a> {
 }
 
 impl<'a> Working<'a> {
-    fn new(remote: &'a mut Remote, clock: Offset) -> Self {
-        Self { remote, clock, closed: false, steps: Steps::new(0, Instant::now()), done: None }
+    fn new(remote: &'a mut Remote, job: &'a Job, ordered: Instant, clock: Offset) -> Self {
+        Self { remote, job, ordered, clock, closed: false, steps: Steps::new(0, Instant::now()), done: None }
     }
 }
 
@@ -243,6 +247,7 @@ impl Generators {
             parts.iter().map(|job| Assignment::of(job).map_err(Usage)).collect::<Result<_, Usage>>()?;
         // The agents are idle. While their generators warm up, they answer late, and the clocks are known less well.
         let clocks = Remote::offsets(&mut remotes.iter_mut().collect::<Vec<_>>(), clock_error(job))?;
+        let ordered = Instant::now();
         for (remote, job) in remotes.iter_mut().zip(assignments) {
             let order = DriveOrder { job, allow_remote, wait: *wait };
             fleet::order(remote, &Order::Drive(Box::new(order)))?;
@@ -251,12 +256,12 @@ impl Generators {
         if !await_ready(remotes, patience, cancel)? {
             return Ok(None);
         }
-        let working = remotes.iter_mut().zip(clocks);
+        let working = remotes.iter_mut().zip(&parts).zip(clocks);
         let mut working: Vec<Working<'_>> =
-            working.map(|(remote, clock)| Working::new(remote, clock)).collect();
+            working.map(|((remote, part), clock)| Working::new(remote, part, ordered, clock)).collect();
         let (began, opens) = begin(&mut working)?;
         await_ends(&mut working, job, cancel, Watching { watch, opens })?;
-        let mut together = together(&mut working, &parts, clock_error(job))?;
+        let mut together = together(&mut working, clock_error(job))?;
         (together.threads, together.began) = (parts.iter().map(Job::workers).sum(), began);
         Ok(Some(together))
     }
@@ -361,9 +366,9 @@ fn await_ends(
                 // Each says once that its window has closed.
                 Some(AgentReply::Closed) if !std::mem::replace(&mut generator.closed, true) => open -= 1,
                 Some(AgentReply::Driven(driven)) if generator.done.is_none() => {
-                    driven.check(job, !stopped).map_err(|name| {
-                        generator.remote.error(format!("what it says of `{name}` makes no sense"))
-                    })?;
+                    let (job, lasted) = (generator.job, generator.ordered.elapsed());
+                    let asked = Asked { job, lasted, whole: !stopped };
+                    driven.check(&asked).map_err(|why| generator.remote.error(why.to_string()))?;
                     generator.done = Some(*driven);
                 }
                 Some(AgentReply::Goes) => {
@@ -387,12 +392,12 @@ fn await_ends(
 }
 
 /// Adds up what the generators counted. Their clocks are read again, because they drift.
-fn together(working: &mut [Working<'_>], parts: &[Job], enough: Duration) -> anyhow::Result<Combined> {
+fn together(working: &mut [Working<'_>], enough: Duration) -> anyhow::Result<Combined> {
     let mut together = Combined::default();
     let mut remotes: Vec<&mut Remote> = working.iter_mut().map(|generator| &mut *generator.remote).collect();
     let clocks = Remote::offsets(&mut remotes, enough)?;
     let (mut windows, mut error_ns) = (Vec::new(), 0);
-    for ((Working { remote, clock, done, .. }, part), later) in working.iter_mut().zip(parts).zip(clocks) {
+    for (Working { remote, job, clock, done, .. }, later) in working.iter_mut().zip(clocks) {
         let Some(done) = done.take() else { bail!(remote.error("it did not say what it counted")) };
         windows.push((done.opened_ns > 0).then(|| (clock.here(done.opened_ns), later.here(done.closed_ns))));
         // The clock was read before the warm-up. Until the window opened, it drifted by no more than between the two readings.
@@ -406,7 +411,7 @@ fn together(working: &mut [Working<'_>], parts: &[Job], enough: Duration) -> any
         together.generators.push(Generator {
             machine: remote.machine().clone(),
             tally: done.tally,
-            connections: part.connections,
+            connections: job.connections,
             clock: later,
         });
     }
@@ -415,7 +420,7 @@ fn together(working: &mut [Working<'_>], parts: &[Job], enough: Duration) -> any
         let short = matches!(job.target.traffic, Traffic::Http(_));
         short && matches!(job.stop, Stop::After(_)) && job.ending == Ending::Cut
     };
-    let ends_by_time = parts.iter().all(by_time);
+    let ends_by_time = working.iter().all(|generator| by_time(generator.job));
     if let Some(windows) = windows.into_iter().collect::<Option<Vec<_>>>() {
         // Each of two clocks may be wrong by its error.
         let error_ns = error_ns.saturating_mul(2);

@@ -51,7 +51,7 @@ macro_rules! counted {
     ($(
         $doc:literal
         $(#[$attribute:meta])*
-        $name:ident: $type:ty [$merge:ident, $loops:ident]
+        $name:ident: $type:ty [$merge:ident, $loops:ident, $bound:ident]
         $(, saved as $saved:ident: $saved_as:ty)?
         $(, printed as $printed:ident: $printed_as:ty)?;
     )*) => {
