@@ -170,7 +170,7 @@ fn no_longer(value: Duration, most: Duration, by: &str) -> Fit {
 /// Whether there is a value exactly where the job asks for it.
 fn present(is: bool, asked: bool, by: &str) -> Fit {
     let word = |is: bool| if is { "a value" } else { "no value" };
-    if is == asked { Ok(()) } else { refuse(word(is), by, word(asked)) }
+    if is == asked { Ok(()) } else { Err(format!("there is {}, and {by} demands {}", word(is), word(asked))) }
 }
 
 /// Puts the name of a value of a row that has several before what is wrong with it.
@@ -184,8 +184,7 @@ fn sum<'a>(counts: impl IntoIterator<Item = &'a u64>) -> u64 {
 
 /// Times that end in the drive, at most so many, and all of answers.
 fn answered(times: &Times, most: u64, by: &str, scope: &Scope<'_>) -> Fit {
-    let ages = times.unanswered().map_or(0, |ages| ages.len());
-    part("a number of ages", at_most(ages, 0, "what it measures"))?;
+    part("a number of ages", at_most(times.ages(), 0, "what it measures"))?;
     counted(times, most, by, scope)
 }
 

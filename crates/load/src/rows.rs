@@ -1,10 +1,9 @@
 //! The table of what a drive measures: a row for each counter and each histogram. The tally, the sum of several tallies, what
 //! travels between machines and is checked there, what a trial saves, and what `narrows load` prints are made from it.
 //!
-//! A row says in this order: what it is, in a sentence; its name and type in the tally; the rule by which the values of two
-//! threads or generators become one, which is a function of [`merge`]; in which loops it is measured; what bounds the value that another
-//! machine says, which is a function of the module `bounds`; the field in which a trial saves it, and the field of `narrows load --json`. A row without one of these fields is not saved or not printed. Times are
-//! nanoseconds in the tally. The unit of a field is the end of its name, and with the type it says which values make sense
+//! A row says in this order: what it is, in a sentence; its name and type in the tally; how two values become one (a function of
+//! [`merge`]); in which loops it is measured; what bounds it (a function of the module `bounds`); the field in which a trial saves it;
+//! and the field of `narrows load --json`. A row without one of the last two is not saved or not printed. Times are nanoseconds in the tally. The unit of a field is the end of its name, and with the type it says which values make sense
 //! ([`Value`] here, `Checked` in the crate `measurement`). [`Form`] converts a value to the type of a field. An attribute is one
 //! of the field in the tally.
 

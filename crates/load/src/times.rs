@@ -92,7 +92,17 @@ impl Times {
 
     /// The number of exchanges, answered or not.
     pub fn len(&self) -> u64 {
-        self.answered.len() + self.unanswered.as_ref().map_or(0, |ages| ages.len())
+        self.answers() + self.ages()
+    }
+
+    /// The number of those that were answered.
+    pub(crate) fn answers(&self) -> u64 {
+        self.answered.len()
+    }
+
+    /// The number of those that were given up.
+    pub(crate) fn ages(&self) -> u64 {
+        self.unanswered.as_ref().map_or(0, |ages| ages.len())
     }
 
     /// Whether there are no exchanges.

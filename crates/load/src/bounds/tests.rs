@@ -170,6 +170,7 @@ fn kinds() -> Vec<(&'static str, Job)> {
         ),
         ("frames", frames(None)),
         ("so many frames", frames(Some(1000))),
+        ("fewer frames than connections", frames(Some(1))),
     ]
 }
 

@@ -3,14 +3,6 @@
 
 use super::*;
 
-fn right(times: &Times) -> u64 {
-    times.answered().len()
-}
-
-fn ages(times: &Times) -> u64 {
-    times.unanswered().map_or(0, |ages| ages.len())
-}
-
 fn number(times: Option<&Times>) -> u64 {
     times.map_or(0, Times::len)
 }
@@ -56,7 +48,7 @@ fn like(value: &Option<Times>, from_intended: &Option<Times>, by: &str, scope: &
     let (mine, other) = (value.as_ref(), from_intended.as_ref().filter(|_| scope.open));
     part("a number of times", exactly(number(mine), number(other), by))?;
     let Some((mine, other)) = mine.zip(other) else { return Ok(()) };
-    part("a number of answers", exactly(right(mine), right(other), by))?;
+    part("a number of answers", exactly(mine.answers(), other.answers(), by))?;
     counted(mine, other.len(), by, scope)
 }
 
@@ -86,8 +78,8 @@ fn ended_streams(scope: &Scope<'_>) -> (u64, &'static str) {
 pub(crate) fn longest_gap(value: &Option<Times>, scope: &Scope<'_>) -> Fit {
     let Some(times) = value else { return Ok(()) };
     let (most, by) = ended_streams(scope);
-    part("a number of times", at_most(right(times), most, by))?;
-    part("a number of ages", at_most(ages(times), scope.tally.cut_streams, "`cut_streams`"))?;
+    part("a number of times", at_most(times.answers(), most, by))?;
+    part("a number of ages", at_most(times.ages(), scope.tally.cut_streams, "`cut_streams`"))?;
     counted(times, scope.arrivals, "`attempts`", scope)
 }
 
@@ -99,16 +91,16 @@ pub(crate) fn per_token(value: &Option<Times>, scope: &Scope<'_>) -> Fit {
 pub(crate) fn service(value: &Times, scope: &Scope<'_>) -> Fit {
     let Tally { successes, total, .. } = scope.tally;
     if !scope.open {
-        part("a number of times", exactly(right(value), *successes, "`successes`"))?;
+        part("a number of times", exactly(value.answers(), *successes, "`successes`"))?;
         return answered(value, *successes, "`successes`", scope);
     }
-    part("a number of answers", at_most(right(value), total.successes, "the successes of `total`"))?;
+    part("a number of answers", at_most(value.answers(), total.successes, "the successes of `total`"))?;
     counted(value, scope.tally.attempts, "`attempts`", scope)
 }
 
 pub(crate) fn response(value: &Times, scope: &Scope<'_>) -> Fit {
     let Tally { service, dropped, .. } = scope.tally;
-    part("a number of answers", exactly(right(value), right(service), "`service`"))?;
+    part("a number of answers", exactly(value.answers(), service.answers(), "`service`"))?;
     let all = service.len().saturating_add(*dropped);
     part("a number of times", exactly(value.len(), all, "`service` and `dropped`"))?;
     // It begins no later.
@@ -128,7 +120,7 @@ pub(crate) fn pool_wait(value: &Option<Times>, scope: &Scope<'_>) -> Fit {
     // A drive that did not begin has none.
     present(value.is_some(), scope.job.pool && !scope.tally.backend.is_empty(), "the job")?;
     let Some(times) = value else { return Ok(()) };
-    let all = right(&scope.tally.response);
+    let all = scope.tally.response.answers();
     part("a number of times", exactly(times.len(), all, "`response`"))?;
     answered(times, all, "`response`", scope)
 }
