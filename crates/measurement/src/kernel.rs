@@ -29,7 +29,7 @@ table! {
         /// System calls that were counted by tracing, in another drive. None if the kernel's counters gave them.
         #[serde(default)]
         pub traced: Option<TracedCounts>,
-        /// Whether the server waited for half of its sockets or more with `EPOLLET` (epoll(7)). None if it waited with epoll for none.
+        /// Whether the server waited for most of its connections with `EPOLLET` (epoll(7)). None if it waited with epoll for none of them.
         #[serde(default)]
         pub edge_triggered: Option<bool>,
     }

@@ -1,5 +1,5 @@
-//! Files that the user names. A pipe may stay silent or full for ever, and a device never ends, so reading and writing look for
-//! Ctrl-C, and what is read as a whole is bounded.
+//! Files that the user names. A pipe may stay silent or full for ever, so reading and writing look for Ctrl-C. A device may never
+//! end, so what is read as a whole is bounded.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ use crate::common::is_interrupted;
 
 /// The most bytes of a file that is read as a whole.
 pub const LONGEST: u64 = 256 << 20;
-/// How often a read that waits looks whether the user interrupted.
+/// How often a read or a write that waits looks for Ctrl-C.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// A file that is open for reading.
@@ -110,12 +110,12 @@ impl Write for GivenSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match self.0.write(bytes) {
-                // What was measured until Ctrl-C is written, too, if there is room.
+                // After Ctrl-C, who reads slowly still gets the rest. The signal itself ends the wait, so it is looked for before.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if is_interrupted() {
+                    let interrupted = is_interrupted();
+                    if !glance(&self.0, PollFlags::OUT)? && interrupted {
                         return Err(io::Error::other("interrupted, and nobody reads what was written"));
                     }
-                    glance(&self.0, PollFlags::OUT)?;
                 }
                 written => return written,
             }

@@ -196,12 +196,12 @@ impl Run {
         cancel: &AtomicBool,
         news: bool,
     ) -> anyhow::Result<Result<(), Stopped>> {
-        let noise = earlier::noise(self);
-        let Self { id, store, header: RunHeader { plan, .. }, quiet, .. } = self;
-        // To save and to read a plan of the largest size takes seconds.
+        // Saving a very large plan takes seconds, in which the user may have interrupted.
         if cancel.load(Ordering::Relaxed) {
             return Ok(Err(Stopped::Interrupted));
         }
+        let noise = earlier::noise(self);
+        let Self { id, store, header: RunHeader { plan, .. }, quiet, .. } = self;
         let pending = store.missing(*id)?;
         announcement::announce(plan, pending.len(), *id, noise);
         executor.prepare(plan, &pending, &mut |line| common::say(line));

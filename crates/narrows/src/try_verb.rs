@@ -97,8 +97,8 @@ pub struct Args {
     /// Measure arms whose answers differ, without comparing them
     #[arg(long)]
     unequal: bool,
-    /// Exit with code 3 if an arm or a value certainly meets this condition, or fails, and with code 4 if the condition is
-    /// inconclusive. With --budget, rounds go on until each is certainly met or excluded. A plain number is a ratio to the base:
+    /// Exit with code 3 if an arm or a value certainly meets this condition, or if its server fails or answers wrongly. Exit with code 4
+    /// if the condition is inconclusive. With --budget, rounds go on until each is certainly met or excluded. A plain number is a ratio to the base:
     /// `rate<0.97`, `cpu>1.03`. A value with its unit limits the figure of each row: `p99>20ms`, `rate<10k/s`, `memory>500MB`
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     fail_if: Vec<String>,

@@ -283,7 +283,8 @@ fn in_ledger<'a>(entry: &Entry<'a>) -> InLedger<'a> {
 
 fn moved(e: &FigureView<'_>, candidate: &Candidate<'_>) -> Moved {
     let Candidate { base, candidate, .. } = *candidate;
-    let cpu = e.cpu.iter().find(|cpu| cpu.is_between(base, candidate));
+    let mut known = e.cpu.iter().filter(|cpu| !cpu.open || cpu.is_certain());
+    let cpu = known.find(|cpu| cpu.is_between(base, candidate));
     let calls = |at: usize| Some(e.estimates.get(at)?.work.calls_per_unit? * e.workload.about().unit.size);
     let counts = calls(base).zip(calls(candidate));
     Moved {

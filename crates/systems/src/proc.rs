@@ -2,7 +2,7 @@
 //!
 //! Every reading is best effort: a process may vanish between any two lines, and then counts as nothing.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -116,28 +116,25 @@ fn number(text: &str, field: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Whether these processes wait for half of their sockets or more with `EPOLLET` (epoll(7)): a server waits for new connections without
-/// it. None if they wait with epoll for no socket.
-pub(crate) fn waits_edge_triggered(pids: impl IntoIterator<Item = u32>) -> Option<bool> {
-    let (mut edge, mut all) = (0_usize, 0_usize);
+/// The sockets for which these processes wait with epoll, each by the name that `/proc` gives it, and whether they do so with `EPOLLET`
+/// (epoll(7)).
+pub(crate) fn epolled(pids: impl IntoIterator<Item = u32>) -> HashMap<PathBuf, bool> {
+    let mut found = HashMap::new();
     for pid in pids {
+        let link = |fd: &str| fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
+        let is = |link: &PathBuf, what: &str| link.as_os_str().as_bytes().starts_with(what.as_bytes());
         let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        let is = |fd: &str, what: &str| {
-            let link = fs::read_link(format!("/proc/{pid}/fd/{fd}"));
-            link.is_ok_and(|link| link.as_os_str().as_bytes().starts_with(what.as_bytes()))
-        };
         for fd in open.filter_map(|entry| entry.file_name().into_string().ok()) {
-            if !is(&fd, "anon_inode:[eventpoll]") {
+            if !is(&link(&fd), "anon_inode:[eventpoll]") {
                 continue;
             }
             let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
-            for (_, events) in info.lines().filter_map(waited_for).filter(|(fd, _)| is(fd, "socket:")) {
-                all = all.saturating_add(1);
-                edge = edge.saturating_add(usize::from(events & EPOLLET != 0));
-            }
+            let sockets = info.lines().filter_map(waited_for).map(|(fd, events)| (link(fd), events));
+            let sockets = sockets.filter(|(link, _)| is(link, "socket:"));
+            found.extend(sockets.map(|(link, events)| (link, events & EPOLLET != 0)));
         }
     }
-    (all > 0).then_some(edge >= all.div_ceil(2))
+    found
 }
 
 /// The flag of `EPOLLET` in the events that the kernel shows.

@@ -25,6 +25,7 @@ use crate::launch::Launch;
 use crate::listening::Listening;
 use crate::manifest::{Program, Remedies};
 use crate::output::{LONGEST_LINE, Line, Tail};
+use crate::proc;
 use crate::sample::{self, Sampler, Whose};
 use crate::tcp;
 use crate::trace;
@@ -216,11 +217,18 @@ impl Running {
         tcp::Watch::begin(self.address()?.port())
     }
 
-    /// Says at any time, from any thread, whether its processes wait for half of their sockets or more with `EPOLLET` (epoll(7)). `None` if
-    /// they wait with epoll for none.
+    /// Says later, from any thread, whether its processes wait with `EPOLLET` (epoll(7)) for the connections that they have accepted since
+    /// now: for most of them. `None` if they wait with epoll for none of those.
     pub fn waits_edge_triggered(&self) -> impl Fn() -> Option<bool> + Send + Sync + use<> {
         let members = self.members();
-        move || crate::proc::waits_edge_triggered(members())
+        let known = proc::epolled(members());
+        move || {
+            let now = proc::epolled(members()).into_iter();
+            let edges: Vec<bool> =
+                now.filter(|(socket, _)| !known.contains_key(socket)).map(|(_, edge)| edge).collect();
+            let with = edges.iter().filter(|edge| **edge).count();
+            (!edges.is_empty()).then_some(with > edges.len() / 2)
+        }
     }
 
     fn whose(&self) -> Whose {

@@ -3,7 +3,7 @@
 //! The kernel lists every socket of the machine by its ports, so no descriptor of the server is needed. A listing takes
 //! time with many connections, so nothing is watched in the timed window. A thread lists again and again, and keeps the
 //! last account of each socket, so that a connection that closes meanwhile counts too. One that opens and closes between
-//! two listings is missed. [`Watch::look`] lists before the connections close.
+//! two listings is missed. [`Watch::look`] lists at once, for example before connections close.
 
 mod diag;
 
@@ -63,7 +63,7 @@ const EVERY: Duration = Duration::from_millis(10);
 /// Listing may use at most this fraction of the time: one part in 5.
 const COST: u32 = 4;
 /// The longest time that a listing which was asked for is waited for.
-const LONGEST_LOOK: Duration = Duration::from_secs(5);
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
 impl Watch {
     /// Watches the connections to this port that open from now on. `None` if the kernel does not list them.
@@ -99,7 +99,7 @@ impl Watch {
         Some(Self { asks, thread })
     }
 
-    /// Lists the connections now, and returns when that is done, or after five seconds.
+    /// Lists the connections now, and returns when that is done, or after a second.
     pub fn look(&self) {
         let (done, is_done) = mpsc::sync_channel(1);
         if self.asks.send(done).is_ok() {

@@ -86,7 +86,7 @@ pub(crate) struct Shown {
     pub withheld: Option<Withheld>,
     /// Whether more rounds may change the answer.
     pub grows: bool,
-    /// Whether it is the measurement that does not allow a judgement, if there is none: too few rounds, a doubt, a rate near the limit.
+    /// Without a judgement: whether only the measurement is the reason, such as too few rounds or a rate near the limit.
     pub open: bool,
 }
 
@@ -234,7 +234,7 @@ fn of_pair(build: &Compared<'_>, c: &Comparison, condition: &Condition) -> Shown
     else {
         // Too few rounds so far; or errors, or no figure.
         let grows = matches!(c.verdict, Verdict::Undecided { more_rounds: Some(_) });
-        let is_open = |row: &Estimate| row.missing(&build.planned, figure).is_none_or(|why| why.is_open());
+        let is_open = |row: &Estimate| row.is_open(&build.planned, figure);
         return Shown { grows, open: is_open(both.0) && is_open(both.1), ..Shown::default() };
     };
     let beyond = match above {
@@ -259,7 +259,7 @@ fn of_row(build: &Compared<'_>, row: usize, condition: &Condition) -> Shown {
     let Some(mut above) = rows.mean(row, edge).filter(|_| estimate.compares()) else {
         return Shown {
             grows: estimate.compares() && estimate.by_round.len() < FEWEST_ROUNDS,
-            open: estimate.missing(planned, planned.figure).is_none_or(|why| why.is_open()),
+            open: estimate.is_open(planned, planned.figure),
             ..Shown::default()
         };
     };
@@ -279,10 +279,14 @@ fn of_row(build: &Compared<'_>, row: usize, condition: &Condition) -> Shown {
 
 #[cfg(test)]
 mod tests {
-    use stats::Location;
+    use stats::{Location, Noise};
 
     use super::*;
     use crate::condition::{Bound, Limited};
+    use crate::findings::findings;
+    use crate::observation::{Failure, Stage};
+    use crate::session::{Fake, Rule};
+    use crate::simulation::{arms, observed};
 
     fn condition(of: Limited, below: bool, bound: f64) -> Condition {
         Condition { text: String::new(), of, below, bound: Bound::Ratio(bound) }
@@ -361,6 +365,30 @@ mod tests {
                 builds: vec![shown(&rate, figure, worse.0, worse.1), Shown { open, ..Shown::default() }],
             };
             assert_eq!(test(&[unknown])[0].answer, answer);
+        }
+    }
+
+    #[test]
+    fn only_the_measurement_leaves_a_condition_open() {
+        let fails = Failure { stage: Stage::Drive, reason: "it ended".to_owned(), output: String::new() };
+        let rule = |rounds: &[u32]| Rule {
+            system: Some("arm1".to_owned()),
+            rounds: Some(rounds.to_vec()),
+            fail: Some(fails.clone()),
+            ..Rule::default()
+        };
+        for (rounds, failing, answer) in [
+            (2, &[][..], ConditionOutcome::Inconclusive),
+            (6, &[0, 1, 2, 3], ConditionOutcome::Unjudged),
+            (6, &[0, 1, 2, 3, 4, 5], ConditionOutcome::Unjudged),
+            (6, &[0], ConditionOutcome::Excluded),
+        ] {
+            let mut plan = arms(2, rounds, 1);
+            plan.conditions = vec![condition(Limited::Rate, true, 0.5)];
+            let noise = Noise { spread: 0.01, ..Noise::SHARED_MACHINE };
+            let seen = observed(&plan, Fake::new(1e6, vec![rule(failing)], noise, 1));
+            let gates = findings(&plan, &seen).gates;
+            assert_eq!(gates[0].scenarios[0].tested.answer, answer, "{rounds} rounds, {failing:?} fail");
         }
     }
 }

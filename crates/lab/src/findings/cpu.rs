@@ -55,9 +55,9 @@ impl CpuDifference {
     }
 }
 
-/// The differences between scenarios of which some figure says that they differ, and between those of which it does not say it
-/// although one certainly takes more CPU time: that varies less than speed does on a shared machine. `open_design` says how often the
-/// latter are examined. None if they are not looked for.
+/// The differences between scenarios that some figure tells apart. Of the others: those of which one certainly takes more CPU time, or
+/// has a function that certainly takes more. CPU time varies less than speed does on a shared machine. `open_design` says how often
+/// the others are examined. None if they are not looked for.
 pub(super) fn differences(figures: &[Compared<'_>], open_design: Option<Design>) -> Vec<CpuDifference> {
     let Some(first) = figures.first() else { return Vec::new() };
     let trials = by_scenario(&first.observations);

@@ -52,7 +52,7 @@ pub struct Effort {
     /// The largest receive buffer of its sockets, bytes (`SO_RCVBUF` of socket(7)). None if the kernel does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<f64>,
-    /// Whether it waits for half of its sockets or more with `EPOLLET` (epoll(7)). None if it waits with epoll for none.
+    /// Whether it waits for most of its connections with `EPOLLET` (epoll(7)). None if it waits with epoll for none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edge_triggered: Option<bool>,
     /// Bytes that were sent to the system for a unit of work.

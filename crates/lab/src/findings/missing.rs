@@ -1,7 +1,7 @@
 //! Why a figure is not compared, as a value. `report` has the sentence.
 
 use measurement::RANKED_ERRORS;
-use measurement::doubt::Evidence;
+use measurement::doubt::{Doubt, Evidence};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,10 +54,13 @@ pub enum Missing {
 }
 
 impl Missing {
-    /// Whether more or longer trials, or a quieter machine, may bring the figure: then it says nothing against the server.
-    pub fn is_open(&self) -> bool {
+    /// Whether more or longer trials, or another network, may bring the figure: then it says nothing against the server.
+    fn is_open(&self) -> bool {
         match self {
-            Self::NotRun | Self::Doubted(_) | Self::TooFewAnswers { .. } => true,
+            Self::NotRun | Self::TooFewAnswers { .. } => true,
+            // Arrivals are dropped where connections hang.
+            Self::Doubted(Evidence::Behind { dropped, .. }) => *dropped == 0,
+            Self::Doubted(evidence) => evidence.doubt() == Doubt::PathBound,
             Self::Failed | Self::NothingRight { .. } | Self::Errors { .. } | Self::CountsDisagree => false,
             Self::NotCounted | Self::NothingGood | Self::NoFigure => false,
         }
@@ -65,6 +68,17 @@ impl Missing {
 }
 
 impl Estimate {
+    /// Whether only the measurement may leave its figure open: no trial failed, and answers are not few because callers starved.
+    pub(super) fn is_open(&self, setup: &Setup, figure: Figure) -> bool {
+        let starved = self.doubts.contains_key(&Doubt::Starved);
+        self.failed == 0
+            && match self.missing(setup, figure) {
+                None => true,
+                Some(Missing::TooFewAnswers { .. }) => !starved,
+                Some(why) => why.is_open(),
+            }
+    }
+
     /// Why the estimate is not compared. None if it is.
     pub fn missing(&self, setup: &Setup, figure: Figure) -> Option<Missing> {
         if self.compares() {

@@ -75,8 +75,8 @@ impl ExperimentFindings {
 }
 
 impl<'a> FigureView<'a> {
-    /// Who certainly needs more CPU time, of two that no figure tells apart. None where the comparison has another reason to be
-    /// undecided than that trials vary, and of what a system needs itself.
+    /// Who needs more CPU time, or which function takes more, of two that no figure tells apart. None if the comparison is undecided
+    /// for another reason than that trials vary, and of what a system needs itself.
     pub fn open_cpu(&self, c: &Comparison) -> Option<&'a CpuDifference> {
         let mut open = self.shared.cpu.iter().filter(|cpu| cpu.open);
         let cpu = open.find(|cpu| cpu.is_between(c.scenario, c.against))?;

@@ -184,7 +184,7 @@ fn count(driver: &Driver<'_>, orders: &Orders, running: &Running) -> Option<Kern
     let (calls, connections) = (running.calls(), running.connections());
     let (waits, edge_triggered) = (running.waits_edge_triggered(), OnceLock::new());
     let watch = |moment: Moment<'_>| match moment {
-        // The server has accepted its connections, and they close soon.
+        // The server has accepted its connections. Those of the thread that calls this are still open.
         Moment::Closed => {
             connections.iter().for_each(Watch::look);
             let _ = edge_triggered.set(waits()); // A window closes once.

@@ -48,7 +48,7 @@ fn carrier(found: &Functions) -> Option<(&FunctionChange, String)> {
 
 /// The one function that certainly differs between two arms.
 pub(super) struct OneFunction {
-    /// Whether it takes more in the arm that takes more CPU time in all, as far as that is known.
+    /// Whether the arm takes more in it that seems to take more in all.
     pub grown: bool,
     /// By how much it differs, with the interval.
     pub by: String,
