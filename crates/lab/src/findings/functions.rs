@@ -241,7 +241,7 @@ fn changed(mut inclusive: Vec<FunctionChange>) -> Vec<FunctionChange> {
 
 /// Whether it has certainly grown, or certainly shrunk if the sign is negative.
 fn is_certain(change: &PartChange, sign: f64) -> bool {
-    if sign > 0.0 { change.low > 0.0 } else { change.high < 0.0 }
+    if sign > 0.0 { change.has_grown() } else { change.high < 0.0 }
 }
 
 /// The share of the larger time that the other arm does not have.

@@ -29,24 +29,17 @@ struct SoFar {
     /// The index of its first experiment in the whole plan.
     first: usize,
     seen: Vec<Observation>,
-    /// The trials of each experiment, so that the end of one is known without counting all.
-    counts: Vec<Counts>,
-}
-
-/// How many trials of an experiment are planned, and how many have ended.
-#[derive(Debug, Clone, Copy, Default)]
-struct Counts {
-    planned: usize,
-    ended: usize,
+    /// How many trials of each experiment have not ended, so that the end of one is known without counting all.
+    left: Vec<usize>,
 }
 
 impl SoFar {
     /// Adds an observation of the experiment at this position. Returns whether all of its trials have ended.
     fn see(&mut self, at: usize, observation: Observation) -> bool {
         self.seen.push(observation);
-        let Some(counts) = self.counts.get_mut(at) else { return false };
-        counts.ended += 1;
-        counts.ended >= counts.planned
+        let Some(left) = self.left.get_mut(at) else { return false };
+        *left = left.saturating_sub(1);
+        *left == 0
     }
 }
 
@@ -70,7 +63,7 @@ impl InterimFindings {
             plan: Plan { design, budget_s, together, ..Plan::new(seed, experiments.to_vec()) },
             first: index * size,
             seen: Vec::new(),
-            counts: vec![Counts::default(); experiments.len()],
+            left: vec![0; experiments.len()],
         };
         let questions = plan.experiments.chunks(size).enumerate().map(question).collect();
         let growing = budget_s.is_some() && design.is_once();
@@ -96,13 +89,13 @@ impl InterimFindings {
     /// Adds trials to the plan.
     pub fn added(&mut self, trials: &[Trial]) {
         for trial in trials {
-            let Some((SoFar { plan, counts, .. }, at)) = self.find(trial) else { continue };
+            let Some((SoFar { plan, left, .. }, at)) = self.find(trial) else { continue };
             if let Some(planned) = plan.experiments.get_mut(at) {
                 planned.setup.rounds = planned.setup.rounds.max(trial.round.saturating_add(1));
             }
             plan.trials.push(trial.clone());
-            if let Some(counts) = counts.get_mut(at) {
-                counts.planned += 1;
+            if let Some(left) = left.get_mut(at) {
+                *left += 1;
             }
         }
     }
