@@ -54,7 +54,7 @@ install-test:
 install-count:
 	scripts/install --count
 
-# What is given away: a static binary for Linux on x86-64, packages for Debian, pip and npm, and an archive, in target/dist.
+# What is given away, for Linux on x86-64 and aarch64: static binaries, packages for Debian, pip and npm, and archives, in target/dist.
 dist:
 	scripts/dist
 

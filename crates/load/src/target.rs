@@ -232,6 +232,11 @@ impl Expect {
         Ok(Self { status, checks, ..self.clone() })
     }
 
+    /// The bytes of the body of every right answer, if they are given.
+    pub fn body_length(&self) -> Option<u64> {
+        self.body.as_ref().map(|body| body.len() as u64).or(self.length)
+    }
+
     /// Whether a check looks at whole bodies.
     pub fn reads_bodies(&self) -> bool {
         self.checks.iter().any(|check| check.subject() == Subject::Body)

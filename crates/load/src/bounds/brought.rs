@@ -9,15 +9,13 @@ const RECORD: u64 = 1 << 20;
 /// The bytes of the body of each request, and those that each right answer must have at least.
 pub(super) fn bodies(scope: &Scope<'_>) -> (u64, u64) {
     let Some(http) = scope.http().filter(|http| http.list.is_none()) else { return (0, 0) };
-    let required = http.expect.body.as_ref().map(|body| body.len() as u64).or(http.expect.length);
-    (http.body.len().unwrap_or(0), required.unwrap_or(0))
+    (http.body.len().unwrap_or(0), http.expect.body_length().unwrap_or(0))
 }
 
 /// The bytes that each success counts as its payload, if all have equally many.
 fn payload_of_each(http: &Http) -> Option<u64> {
     let sent = http.body.len().filter(|length| *length > 0 || !http.http2);
-    let required = http.expect.body.as_ref().map(|body| body.len() as u64).or(http.expect.length);
-    sent.or(required).filter(|_| http.list.is_none())
+    sent.or(http.expect.body_length()).filter(|_| http.list.is_none())
 }
 
 /// Bodies of answers of which the beginnings may have arrived before the window.
