@@ -1,10 +1,11 @@
 //! What a long plan, a long history and large files cost: twice the input takes about twice as long.
 
+use cost::near_linear;
 use stats::Noise;
 use systems::{Point, Value, Workload};
 
 use crate::compare::{Chosen, History, Selection, compare};
-use crate::cost::near_linear;
+
 use crate::findings::{Findings, findings};
 use crate::history::{Occasion, history};
 use crate::observation::{Observation, Scenario};
