@@ -1,6 +1,9 @@
 //! What a run says before its first trial.
 
-use crate::support::fake::{Lab, TRUTH};
+use std::io::{BufRead, BufReader, Read};
+
+use crate::support::fake::{EXPERIMENT, Lab, TRUTH};
+use crate::support::{Guarded, full_pipe, until};
 
 #[test]
 fn a_plan_says_what_the_noise_of_earlier_runs_lets_it_find() {
@@ -28,4 +31,75 @@ fn a_plan_says_what_the_noise_of_earlier_runs_lets_it_find() {
     // A store of its own knows nothing.
     let other = lab.run(&["--rounds", "10", "--store", "other.db"]).code(0).stderr;
     assert!(other.contains("vary by 10 %"), "{other}");
+}
+
+/// A lab whose plan of the system `alpha` has 99,960 trials in 20 rounds: 4,996 scenarios, the reference, and in some rounds its
+/// twin. A further system has no manifest that can be read, which the program says just before it plans.
+fn largest() -> Lab {
+    let lab = Lab::new();
+    let connections = (1..=1249).map(|number| number.to_string()).collect::<Vec<_>>().join(", ");
+    let experiment = EXPERIMENT.replacen("connections = 100", &format!("connections = [{connections}]"), 1);
+    lab.home.write("experiments/e.toml", &experiment);
+    lab.home.write("systems/broken/system.toml", "none");
+    lab
+}
+
+/// Interrupts a run of the largest plan at the line that it says just before it plans: `before` the line, which waits until somebody
+/// reads it, or as soon as it was read. Returns what the run says from there on.
+fn interrupted(lab: &Lab, before: bool) -> String {
+    let words = ["run", "e", "--fake", "truth.toml", "--systems", "alpha", "--rounds", "20"];
+    let (mut stderr, full, size) = full_pipe();
+    let run = Guarded::spawn(lab.home.narrows(words).stderr(full));
+    assert!(until(|| run.heeds(libc::SIGINT)));
+    if before {
+        run.signal(libc::SIGINT);
+    }
+    stderr.read_exact(&mut vec![0; size]).expect("what filled it");
+    let (mut said, mut text) = (BufReader::new(stderr), String::new());
+    while !text.contains("systems/broken is left out") {
+        assert_ne!(said.read_line(&mut text).expect("a line"), 0, "{text}");
+    }
+    if !before {
+        run.signal(libc::SIGINT);
+    }
+    said.read_to_string(&mut text).expect("it ends");
+    run.end().code(130);
+    lab.home.assert_nothing_left();
+    text
+}
+
+#[test]
+fn an_interruption_while_the_largest_plan_is_made_ends_the_program() {
+    let lab = largest();
+    // How far it comes before the signal reaches it depends on the machine.
+    interrupted(&lab, false);
+    assert!(lab.home.observations().len() < 99_960);
+    let lab = largest();
+    let text = interrupted(&lab, true);
+    assert!(text.contains("nothing was measured or saved") && !lab.home.has_run(), "{text}");
+}
+
+#[test]
+fn one_limit_bounds_what_a_file_and_each_verb_may_plan() {
+    let lab = Lab::new();
+    let connections = |count: usize| {
+        let list = (1..=count).map(|number| number.to_string()).collect::<Vec<_>>().join(",");
+        format!("connections={list}")
+    };
+    let scenarios = "there are more than 5000 scenarios, the most of a grid";
+    lab.run(&["--set", &connections(1251)]).code(1).says(&["with the values of `mode`", scenarios]);
+    let tried = |knobs: &[&str]| {
+        let knobs = knobs.iter().flat_map(|knob| ["-k", *knob]);
+        lab.narrows(&["try", "./s {port} {w} {v}", "--dry-run"].into_iter().chain(knobs).collect::<Vec<_>>())
+    };
+    assert_eq!(tried(&["w=1..100", "v=1..50"]).code(0).stdout.lines().count(), 5000);
+    tried(&["w=1..100", "v=1..51"]).code(1).says(&["with the values of `v`", scenarios, "`narrows tune`"]);
+    tried(&["w=1..5001", "v=1"]).code(2).says(&["more than 5000 values, the most of a knob"]);
+    // A search weighs pairs of values, and says so.
+    let tune = ["tune", "./s {port} {w}", "--fake", "truth.toml", "-k"];
+    lab.narrows(&[&tune[..], &["w=1..257"]].concat()).code(2).says(&["at most 256", "weighs each pair"]);
+    lab.run(&["--rounds", "10001"]).code(2).says(&["a number from 1 to 10000"]);
+    lab.run(&["--rounds", "10000", "--set", "connections=1,2"])
+        .code(1)
+        .says(&["trials, and a run may have 100000", "fewer rounds"]);
 }

@@ -207,7 +207,7 @@ fn mistakes_in_commands_are_named_before_anything_starts() {
         (&["./s {prot} {w}", "-k", "w=1,2"], &["nothing gives {prot} a value", "did you mean `port`"]),
         (&["./s {w} && b", "-k", "w=1,2"], &["this needs a shell", "--shell"]),
         (&["./s {w}", "-k", "w=1,2", "-k", "pipeline=1,4"], &["a workload is not a setting"]),
-        (&["./s {w}", "-k", "w=1..2000"], &["more than 1000 values"]),
+        (&["./s {w}", "-k", "w=1..2000"], &["--knob w has 2000 values, and at most 256 of a knob"]),
         (&["./s {w}", "-k", "w=1,2", "--workload", "upload"], &["a command does requests, or frames"]),
         (&["./s {w}", "-k", "w=1,2", "--frames", "--rate", "9"], &["--rate needs requests"]),
         (&["./s {w}", "-k", "w=1,2", "--insecure"], &["options of TLS need"]),

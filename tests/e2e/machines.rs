@@ -453,7 +453,7 @@ fn an_allocation_of_slurm_is_used_and_given_back_on_every_way_out() {
     let waits = Guarded::spawn(&mut command("slurm:2", &["-n", "100", "-c", "2"]));
     assert!(until(|| log().lines().filter(|line| line.contains("--exclusive")).count() == 4), "{}", log());
     waits.signal(libc::SIGINT);
-    waits.end().code(1).says(&["interrupted while it waited for Slurm"]);
+    waits.end().code(130).says(&["interrupted while it waited for Slurm"]);
     assert_eq!(ended("withdrawn"), 1, "{}", log());
     assert_nothing_left(&mark_of_it);
 }

@@ -70,7 +70,10 @@ fn i_a_drained_node_is_left_out_or_waited_for() {
     assert!(until(|| jobs() == 1), "it waits");
     std::thread::sleep(Duration::from_secs(3));
     waits.signal(libc::SIGINT);
-    waits.end().code(1).says(&["slurm:3: waits for the allocation", "interrupted while it waited for Slurm"]);
+    waits
+        .end()
+        .code(130)
+        .says(&["slurm:3: waits for the allocation", "interrupted while it waited for Slurm"]);
     assert!(until(|| jobs() == 0), "the job that waited is withdrawn");
     ask(&["scontrol", "update", "NodeName=gen1", "State=RESUME"]);
     assert!(until(|| nodes("idle") == 3));

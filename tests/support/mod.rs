@@ -15,7 +15,8 @@ mod skipped;
 pub mod turn;
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -100,6 +101,16 @@ pub fn squeezed(text: &str) -> String {
     without.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// A pipe that is full, so that who writes to it waits until somebody reads, and how many bytes are in it.
+pub fn full_pipe() -> (PipeReader, PipeWriter, usize) {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    // SAFETY: a plain system call on a file that is open.
+    let size = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_GETPIPE_SZ) };
+    let size = usize::try_from(size).expect("the size of a pipe");
+    writer.write_all(&vec![b'\n'; size]).expect("it has room for them");
+    (reader, writer, size)
+}
+
 /// A child that is killed when the test ends.
 pub struct Guarded {
     child: Child,
@@ -122,6 +133,14 @@ impl Guarded {
     pub fn signal(&self, signal: i32) {
         // SAFETY: a plain system call. The child has not been reaped, so the id is still its own.
         assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0);
+    }
+
+    /// Whether it has a handler for the signal.
+    pub fn heeds(&self, signal: i32) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+        caught & (1 << (signal - 1)) != 0
     }
 
     pub fn running(&mut self) -> bool {

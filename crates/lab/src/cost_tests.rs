@@ -1,14 +1,20 @@
 //! What a long plan, a long history and large files cost: twice the input takes about twice as long.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use cost::near_linear;
 use stats::Noise;
-use systems::{Point, Value, Workload};
+use systems::{Catalog, Manifest, Point, Source, Value, Workload};
 
 use crate::compare::{Chosen, History, Selection, compare};
-use crate::cost::near_linear;
+use crate::experiment::grid::{Overrides, Request};
+use crate::experiment::tests::{home, text};
+use crate::experiment::{Experiment, Form};
 use crate::findings::{Findings, findings};
 use crate::history::{Occasion, history};
 use crate::observation::{Observation, Scenario};
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::rounds;
 use crate::session::Fake;
 use crate::simulation::{Rounds, observed, plan};
@@ -196,6 +202,63 @@ fn rounds_of_experiments() {
             let mut plan = begun.clone();
             assert!(plan.round_s() > 0.0 && rounds::expected(&plan) > 0);
             rounds::extend(&mut plan, &seen);
+        })
+    });
+}
+
+/// Asserts the cost of reading and planning an experiment whose quick grid is made for a size.
+fn is_planned(grid: impl Fn(usize) -> String) {
+    let home = home();
+    let catalog = Catalog::load(home.path());
+    is_near_linear(|count| {
+        let (source, catalog) = (Source::new("experiments/e.toml", text(&grid(count))), catalog.clone());
+        Box::new(move || {
+            let experiment = Experiment::parse(&source).expect("an experiment");
+            experiment.check(&catalog).expect("its knobs are known");
+            let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
+            let plan =
+                plan::plan(&[request], &catalog, &BTreeMap::new(), 1).expect("it is within the bounds");
+            assert!(!plan.trials.is_empty());
+        })
+    });
+}
+
+#[test]
+fn plans_of_files() {
+    let list = |count: usize| (1..=count).map(|value| format!("{value},")).collect::<String>();
+    is_planned(|count| format!("[[quick.grid]]\nsize = [{}]\n", list(count)));
+    is_planned(|count| format!("[[quick.grid]]\nsize = [{}]\nbuffer = [{}]\n", list(10), list(count / 10)));
+    // The same value again and again.
+    is_planned(|count| format!("[[quick.grid]]\nsize = [{}]\n", "1,".repeat(10 * count)));
+    // Blocks of different points, and of the same.
+    is_planned(|count| (1..=count).map(|size| format!("[[quick.grid]]\nsize = {size}\n")).collect());
+    is_planned(|count| "[[quick.grid]]\nsize = [1, 2]\n".repeat(count));
+}
+
+#[test]
+fn plans_of_systems_with_many_knobs() {
+    let knobs = |count: usize| {
+        let part = |made: &dyn Fn(usize) -> String| (0..count).map(made).collect::<String>();
+        let words = part(&|at| format!("'{{k{at}}}',"));
+        let knobs = part(&|at| format!("[knobs.k{at}]\ntype='integer'\ndefault=1\nabout=''\n"));
+        let manifest = format!(
+            "name='many'\nrole='server'\nworkloads=['upload']\nlanguage=''\nabout=''\n[start]\ncommand=['x','{{port}}',{words}]\n{knobs}"
+        );
+        (manifest, part(&|at| format!("k{at} = {at}\n")))
+    };
+    is_near_linear(|count| {
+        let (manifest, grid) = knobs(count / 5);
+        let mut catalog = Catalog::new(Path::new("/h"));
+        let manifest = Manifest::parse(&Source::new("system.toml", manifest), Path::new("/h/systems/many"));
+        manifest.expect("a manifest").into_iter().for_each(|system| catalog.insert(system));
+        let file = text(&format!("[[quick.grid]]\n{grid}")).replace("\"cowboy\", \"node\"", "\"many\"");
+        let source = Source::new("experiments/e.toml", file);
+        Box::new(move || {
+            let experiment = Experiment::parse(&source).expect("an experiment");
+            let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
+            let plan =
+                plan::plan(&[request], &catalog, &BTreeMap::new(), 1).expect("it is within the bounds");
+            assert_eq!(plan.experiments[0].axes.len(), count / 5);
         })
     });
 }

@@ -1,7 +1,7 @@
 //! The laboratory: experiment -> plan -> session -> store -> findings.
 //!
-//! Only [`session`] affects systems, and only [`store`] writes to the disk. [`experiment`] reads experiment files. [`cost`] reads
-//! the CPU clock, for tests. Everything else here is pure.
+//! Only [`session`] affects systems, and only [`store`] writes to the disk. [`experiment`] reads experiment files. Everything else
+//! here is pure.
 
 // What a peer, a file or a user sends reaches this crate, and may not make it panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
@@ -12,7 +12,6 @@ mod climb;
 pub mod compare;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]
 pub mod condition;
-pub mod cost;
 #[cfg(test)]
 mod cost_tests;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice))]

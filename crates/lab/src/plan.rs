@@ -35,6 +35,7 @@ use crate::meter::Meter;
 use crate::observation::{LONGEST_TRIAL_S, Scenario, Timing, Trial};
 use crate::search::{Round, Search, Stage};
 pub use crate::setup::{Base, Setup};
+pub(crate) use bounds::entry_bytes;
 pub use bounds::{MOST_BYTES, MOST_ROUNDS, MOST_SCENARIOS, MOST_TRIALS};
 
 /// Everything that a run will do, in order. It is saved with the run, so that the run can be resumed and its findings

@@ -192,4 +192,32 @@ mod tests {
             assert_eq!(crate::busy_share(cpu, window), busiest);
         }
     }
+
+    /// A tally with so many ordinals and buckets as another machine may send them, as text.
+    fn long(count: usize) -> String {
+        let mut value = serde_json::to_value(tally()).expect("a value");
+        let ordinals = (1..=count).map(|at| (at.to_string(), 1.into()));
+        value["ordinals"] = serde_json::Value::Object(ordinals.collect());
+        for times in ["service", "response", "behind", "open_ages"] {
+            let buckets: Vec<[usize; 2]> = (1..=count).map(|at| [at * 1000, 1]).collect();
+            value[times] = serde_json::json!({ "answered": buckets, "unanswered": buckets });
+        }
+        value.to_string()
+    }
+
+    #[test]
+    fn tallies_take_as_long_as_they_are_to_read_check_and_add_up() {
+        cost::is_near_linear(2000, |count| {
+            let text = long(count);
+            let (mut total, job) = (Tally::default(), job());
+            let read: Tally = serde_json::from_str(&text).expect("a tally");
+            total.merge(&read);
+            assert_eq!(total.ordinals.len(), count);
+            move || {
+                let tally: Tally = serde_json::from_str(&text).expect("a tally");
+                let _ = tally.check(&Asked { job: &job, lasted: Duration::from_secs(2), whole: true });
+                total.clone().merge(&tally);
+            }
+        });
+    }
 }

@@ -1,5 +1,6 @@
 //! How a machine is named, and the command that gives the pipe to it. Pure, except for the path of this program.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 use std::process::Command;
@@ -47,9 +48,8 @@ const EXPECTED: &str = "write ssh://[user@]host[:port], exec:COMMAND, slurm:N or
 pub fn parse_list(text: &str) -> Result<Vec<Machine>, AddressError> {
     let mut names: Vec<String> = Vec::new();
     for part in text.split(',') {
-        let begins = BEGINNINGS.iter().any(|beginning| part.trim_start().starts_with(beginning));
         match names.last_mut() {
-            Some(last) if !begins => {
+            Some(last) if !begins(part.trim_start()) => {
                 last.push(',');
                 last.push_str(part);
             }
@@ -58,6 +58,11 @@ pub fn parse_list(text: &str) -> Result<Vec<Machine>, AddressError> {
     }
     let parsed: Vec<Machine> = names.iter().map(|name| name.trim().parse()).collect::<Result<_, _>>()?;
     Ok(parsed.into_iter().flat_map(Machine::each).collect())
+}
+
+/// Whether a text begins as the name of a machine does.
+fn begins(text: &str) -> bool {
+    BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
 }
 
 /// Writes machines as [`parse_list`] reads them, one name for each of its results.
@@ -226,14 +231,29 @@ impl Machine {
     }
 }
 
+/// The words as a shell reads them. Behind a comma, what looks like the name of a machine begins with a quote, so that
+/// [`parse_list`] does not take it for one.
+fn joined(words: &[String]) -> String {
+    let quoted = |part: &str| shlex::try_quote(part).map_or_else(|_| part.to_owned(), Cow::into_owned);
+    let behind_comma = |part: &str| {
+        let quoted = quoted(part);
+        if begins(&quoted) { format!("''{quoted}") } else { quoted }
+    };
+    let word = |word: &String| match word.split_once(',') {
+        Some((first, rest)) => {
+            let first = if first.is_empty() { String::new() } else { quoted(first) };
+            rest.split(',').fold(first, |word, part| word + "," + &behind_comma(part))
+        }
+        None => quoted(word),
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local => f.write_str("local"),
-            Self::Exec(words) => {
-                let joined = shlex::try_join(words.iter().map(String::as_str));
-                write!(f, "exec:{}", joined.unwrap_or_else(|_| words.join(" ")))
-            }
+            Self::Exec(words) => write!(f, "exec:{}", joined(words)),
             Self::Ssh { user, host, port } => {
                 f.write_str("ssh://")?;
                 if let Some(user) = user {
@@ -249,8 +269,7 @@ impl fmt::Display for Machine {
             Self::Slurm(Node { request, granted, .. }) => {
                 write!(f, "slurm:{}", request.nodes)?;
                 if !request.options.is_empty() {
-                    let joined = shlex::try_join(request.options.iter().map(String::as_str));
-                    write!(f, " {}", joined.unwrap_or_else(|_| request.options.join(" ")))?;
+                    write!(f, " {}", joined(&request.options))?;
                 }
                 granted.as_ref().map_or(Ok(()), |granted| write!(f, " (node {})", granted.node))
             }
@@ -260,6 +279,8 @@ impl fmt::Display for Machine {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::slurm::Granted;
 
@@ -368,7 +389,39 @@ mod tests {
             parse_list(text).expect(text).iter().map(ToString::to_string).collect()
         };
         assert_eq!(shown("local,ssh://a, ssh://b:1"), ["local", "ssh://a", "ssh://b:1"]);
-        assert_eq!(shown("exec:a -o b,c agent,local"), ["exec:a -o 'b,c' agent", "local"]);
-        assert_eq!(shown("slurm:2 -w a,b,slurm:1"), ["slurm:2 -w 'a,b'", "slurm:2 -w 'a,b'", "slurm:1"]);
+        assert_eq!(shown("exec:a -o b,c agent,local"), ["exec:a -o b,c agent", "local"]);
+        assert_eq!(shown("slurm:2 -w a,b,slurm:1"), ["slurm:2 -w a,b", "slurm:2 -w a,b", "slurm:1"]);
+        assert_eq!(shown("exec:x a,\"local\""), ["exec:x a,''local"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_words_are_read_as_they_were_written(
+            commands in prop::collection::vec(prop::collection::vec("(local|exec:|[, '\"\\\\\n$a])*", 1..4), 1..4),
+        ) {
+            let machines: Vec<Machine> = commands.into_iter().filter(|words| !words[0].is_empty()).map(Machine::Exec).collect();
+            prop_assume!(!machines.is_empty());
+            let text = names(&machines).join(",");
+            prop_assert_eq!(parse_list(&text), Ok(machines), "{}", text);
+        }
+    }
+
+    #[test]
+    fn long_lists_take_as_long_as_they_are() {
+        let lists: [&dyn Fn(usize) -> String; 4] = [
+            &|count| ["local"].repeat(count).join(","),
+            &|count| format!("exec:a {}", ",b".repeat(count)),
+            &|count| format!("exec:a {}", "' ,'\"local\" ".repeat(count)),
+            &|count| ["slurm:9 -p x"].repeat(count).join(","),
+        ];
+        for list in lists {
+            cost::is_near_linear(300, |count| {
+                let text = list(count);
+                move || {
+                    let machines = parse_list(&text).expect("machines");
+                    assert!(!names(&machines).is_empty());
+                }
+            });
+        }
     }
 }

@@ -158,4 +158,26 @@ mod tests {
         let too_long = vec![0; LONGEST + 1];
         assert!(write(&mut Vec::new(), &too_long).is_err());
     }
+
+    #[test]
+    fn frames_and_their_values_take_as_long_as_they_are() {
+        let frame = |length: usize| format!("[{}\"\\\"\"]", "1,\"a,\",".repeat(length)).into_bytes();
+        for piece in [usize::MAX, 7] {
+            cost::is_near_linear(3000, |length| {
+                let bytes = written(&[frame(length)]);
+                move || {
+                    let got = read(&mut Pieces(&bytes, piece)).expect("a frame").expect("one");
+                    assert_eq!(values(&got), 2 * length + 2);
+                    assert!(serde_json::from_slice::<serde_json::Value>(&got).is_ok());
+                }
+            });
+        }
+        cost::is_near_linear(1000, |count| {
+            let bytes = written(&vec![frame(2); count]);
+            move || {
+                let mut stream = Pieces(&bytes, 1000);
+                while read(&mut stream).expect("a frame").is_some() {}
+            }
+        });
+    }
 }

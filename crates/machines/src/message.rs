@@ -129,4 +129,14 @@ mod tests {
             let _ = Message::parse(&bytes);
         }
     }
+
+    #[test]
+    fn messages_take_as_long_as_they_are() {
+        cost::is_near_linear(1000, |count| {
+            let says = Message::Says { what: serde_json::json!({ "tally": vec![[1, 2]; count] }) };
+            let hello = Message::Hello(Hello { cores: vec![1; count], ..Hello::default() });
+            let all = [says, hello].map(|message| message.bytes());
+            move || all.iter().for_each(|bytes| assert!(Message::parse(bytes).is_some()))
+        });
+    }
 }

@@ -189,7 +189,12 @@ pub fn exit(end: End) -> ExitCode {
                 // The reader of our output has read enough, as in `narrows report last | head`.
                 return ExitCode::SUCCESS;
             }
-            let code = if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE };
+            let code = match error.is::<Usage>() {
+                // What was read or waited for is not there because of the signal.
+                _ if is_interrupted() => ExitCode::from(INTERRUPTED),
+                true => ExitCode::from(2),
+                false => ExitCode::FAILURE,
+            };
             // Names of systems contain hyphens. Do not break them, so that they can be copied.
             let handler = || MietteHandlerOpts::new().word_splitter(WordSplitter::NoHyphenation).build();
             let _ = miette::set_hook(Box::new(move |_| Box::new(handler())));

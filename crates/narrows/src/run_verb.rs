@@ -97,20 +97,22 @@ const FULL_BUDGET: Duration = Duration::from_secs(12 * 3600);
 
 /// Runs experiments, saves every trial, and prints what was found.
 pub fn run(args: &Args, asked: &Asked, files: Limit) -> End {
-    let cancel = common::cancellation()?;
+    // As long as nothing has begun, a signal ends the program.
     let catalog = Catalog::load_all(&built_in::homes()?);
+    let cancel = common::cancellation()?;
     let store = Store::open(&args.lab.store.of_experiments())?;
     let mut executor = args.lab.lab(&catalog, files, &cancel)?;
     let Some(plan) = plan(args, &catalog, &mut *executor)? else { return runs::not_begun(&*executor) };
     let run = Run::begin(store, plan, asked, &*executor, args.lab.quiet)?;
+    let Some(run) = run else { return runs::not_begun(&*executor) };
     let place = Place { executor, services: Vec::new() };
     Ok(run.carry_out(place, &cancel, Screen::Answers)?.0)
 }
 
 /// Continues a saved run whose systems have manifests.
 pub fn resume(run: &Run, lab: &LabArgs, files: Limit) -> End {
-    let cancel = common::cancellation()?;
     let catalog = Catalog::load_all(&built_in::homes()?);
+    let cancel = common::cancellation()?;
     let parts = Parts { catalog: &catalog, typed: false, scripted: None, services: Vec::new() };
     let Some(place) = run.go_on(lab, parts, files, &cancel)? else { return Ok(ExitCode::from(INTERRUPTED)) };
     Ok(run.carry_out(place, &cancel, Screen::Answers)?.0)

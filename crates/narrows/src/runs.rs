@@ -115,7 +115,7 @@ pub struct Place {
 }
 
 impl Run {
-    /// Saves the plan of a new run.
+    /// Saves the plan of a new run. None if the user interrupted while it was made: a large one takes a while.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -125,7 +125,10 @@ impl Run {
         asked: &Asked,
         executor: &dyn Executor,
         quiet: bool,
-    ) -> anyhow::Result<Self> {
+    ) -> anyhow::Result<Option<Self>> {
+        if common::is_interrupted() {
+            return Ok(None);
+        }
         let header = RunHeader {
             started_unix_s: common::since_epoch().as_secs_f64(),
             command: asked.command.clone(),
@@ -133,7 +136,7 @@ impl Run {
             plan,
             environment: executor.environment(),
         };
-        Ok(Self { id: store.begin(&header)?, store, header, at_once: asked.at_once, quiet })
+        Ok(Some(Self { id: store.begin(&header)?, store, header, at_once: asked.at_once, quiet }))
     }
 
     /// Opens a saved run that is to go on.

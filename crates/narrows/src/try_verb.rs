@@ -32,7 +32,7 @@ use systems::{Catalog, Service, Workload};
 
 use crate::command::arms::{self, Arms, Typed};
 use crate::command::pace::{self, Tempo};
-use crate::command::{self, CommandArgs, knobs, learn};
+use crate::command::{self, CommandArgs, learn};
 use crate::common::{self, End, INTERRUPTED, Usage};
 use crate::condition::{self, FigureChoice, Inconclusive};
 use crate::driver_args::DriverArgs;
@@ -262,7 +262,6 @@ impl<'a> Comparison<'a> {
         let typed =
             Typed { args: &args.command, texts: &args.arms, names: &args.names, workload: *workload, dir };
         let arms = arms::read(typed, commits.map(|commits| commits.places(&args.names)))?;
-        knobs::check_points(&arms.knobs)?;
         let mut catalog = Catalog::new(dir);
         let insert = if arms.there { Catalog::insert_there } else { Catalog::insert };
         arms.systems.iter().for_each(|system| insert(&mut catalog, system.clone()));
@@ -365,8 +364,10 @@ impl<'a> Comparison<'a> {
             let experiments = save::save(name, &arms, &plan, &args.command.tls)?.join(" ");
             common::say(format_args!("saved: `NARROWS_HOME=narrows narrows run {experiments}` repeats it"));
         }
-        let run = Run::begin(store, plan, self.asked, &*executor, args.quiet)?;
-        Ok(Ok((Place { executor, services }, run)))
+        match Run::begin(store, plan, self.asked, &*executor, args.quiet)? {
+            Some(run) => Ok(Ok((Place { executor, services }, run))),
+            None => Ok(Err(runs::not_begun(&*executor)?)),
+        }
     }
 
     /// Carries out what is missing of a run, and prints what it shows.

@@ -134,6 +134,7 @@ pub fn run(args: &Args, asked: &Asked, files: Limit) -> End {
     let Some(plan) = question.learnt(&mut *executor)? else { return runs::not_begun(&*executor) };
     let store = Store::open(&args.lab.store.of_commands())?;
     let run = Run::begin(store, plan, asked, &*executor, args.lab.quiet)?;
+    let Some(run) = run else { return runs::not_begun(&*executor) };
     Ok(run.carry_out(Place { executor, services }, &cancel, Screen::Answers)?.0)
 }
 

@@ -1,6 +1,6 @@
 //! What reports of large runs cost: twice the scenarios or experiments take about twice as long.
 
-use lab::cost::near_linear;
+use cost::near_linear;
 use lab::findings::{ExperimentFindings, Findings};
 use lab::observation::{Failure, Stage};
 use lab::session::Rule;

@@ -25,6 +25,7 @@ pub use origin::Origin;
 pub use text::{Part, Slot, Text};
 
 use lines::{Lines, beginning};
+use text::Columns;
 
 /// One request of a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -155,7 +156,8 @@ pub fn read(
         requests = requests.saturating_add(1);
         take(request)
     };
-    let mut reading = Reading { options, read_body, take: &mut count, found: &mut found };
+    let columns = Columns::new(options.columns);
+    let mut reading = Reading { options, columns, read_body, take: &mut count, found: &mut found };
     match format {
         Format::Har => har::read(input, &mut reading)?,
         Format::Vegeta => vegeta::read(&mut Lines::new(input), &mut reading)?,
@@ -179,6 +181,7 @@ const FORMATS: &str = "vegeta's targets, JSON lines, HAR, nginx's combined log";
 /// What every format needs.
 struct Reading<'a, 'b> {
     options: &'a Options<'b>,
+    columns: Columns<'b>,
     read_body: &'a mut ReadBody<'b>,
     take: &'a mut dyn FnMut(Request) -> Result<(), String>,
     found: &'a mut Found,
@@ -187,7 +190,7 @@ struct Reading<'a, 'b> {
 impl Reading<'_, '_> {
     /// Parses a text with placeholders.
     fn text(&self, text: &[u8]) -> Result<Text, InLine> {
-        Text::parse(text, self.options.columns)
+        Text::parse(text, &self.columns)
     }
 
     /// The path of a URL of the target.
@@ -248,5 +251,7 @@ fn recognise(start: &[u8]) -> Option<Format> {
     })
 }
 
+#[cfg(test)]
+mod cost_tests;
 #[cfg(test)]
 mod tests;

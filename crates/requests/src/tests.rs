@@ -230,7 +230,7 @@ fn the_caller_refuses_a_request_at_its_line() {
 fn columns_are_known_and_braces_can_be_meant() {
     let read = |text: &str| {
         let columns = ["id", "name with spaces"].map(str::to_owned);
-        Text::parse(text.as_bytes(), &columns)
+        Text::parse(text.as_bytes(), &Columns::new(&columns))
     };
     let slots =
         |text: &str| -> Vec<Slot> { read(text).expect(text).parts.iter().map(|part| part.slot).collect() };

@@ -1,5 +1,7 @@
 //! Texts with placeholders: `{{column}}`, `{{uuid}}`, `{{counter}}`, `{{random 1..100}}`. `{{{{` stands for `{{`.
 
+use std::collections::HashMap;
+
 use crate::InLine;
 
 /// A text, some of which is filled in for each request.
@@ -31,6 +33,20 @@ pub enum Slot {
     Counter,
     /// A random number from the first to the last, both included.
     Random(u64, u64),
+}
+
+/// The columns of the data. There may be thousands of them, and each placeholder looks for its own.
+pub(crate) struct Columns<'a> {
+    names: &'a [String],
+    numbers: HashMap<&'a str, usize>,
+}
+
+impl<'a> Columns<'a> {
+    pub(crate) fn new(names: &'a [String]) -> Self {
+        // If two had the same name, the first would count.
+        let numbers = names.iter().enumerate().rev().map(|(number, name)| (name.as_str(), number));
+        Self { names, numbers: numbers.collect() }
+    }
 }
 
 impl Text {
@@ -71,8 +87,8 @@ impl Text {
         filled
     }
 
-    /// Parses a text. `columns` are the columns of the data.
-    pub(crate) fn parse(text: &[u8], columns: &[String]) -> Result<Self, InLine> {
+    /// Parses a text.
+    pub(crate) fn parse(text: &[u8], columns: &Columns<'_>) -> Result<Self, InLine> {
         let mut parsed = Self::default();
         let mut rest = text;
         while let Some((before, inside)) = split(rest, b"{{") {
@@ -105,9 +121,9 @@ fn split<'t>(text: &'t [u8], what: &[u8; 2]) -> Option<(&'t [u8], &'t [u8])> {
     Some((before, behind.get(2..)?))
 }
 
-fn slot(name: &str, columns: &[String]) -> Result<Slot, String> {
-    if let Some(column) = columns.iter().position(|column| column == name) {
-        return Ok(Slot::Column(column));
+fn slot(name: &str, columns: &Columns<'_>) -> Result<Slot, String> {
+    if let Some(column) = columns.numbers.get(name) {
+        return Ok(Slot::Column(*column));
     }
     if let Some(range) = name.strip_prefix("random ") {
         let ends = range.split_once("..").and_then(|(from, to)| {
@@ -121,7 +137,7 @@ fn slot(name: &str, columns: &[String]) -> Result<Slot, String> {
     match name {
         "uuid" => Ok(Slot::Uuid),
         "counter" => Ok(Slot::Counter),
-        _ => Err(unknown(name, columns)),
+        _ => Err(unknown(name, columns.names)),
     }
 }
 

@@ -90,7 +90,10 @@ impl Catalog {
     fn add(&mut self, folder: &Path) {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // The variants of a system that is replaced go with it.
-        self.entries.retain(|known, _| known.split('@').next() != Some(&*name));
+        let first = format!("{name}@");
+        let variants = self.entries.range(first.clone()..).map(|(known, _)| known.clone());
+        let variants: Vec<String> = variants.take_while(|known| known.starts_with(&first)).collect();
+        variants.iter().chain([&name]).for_each(|known| _ = self.entries.remove(known));
         match Manifest::load(folder) {
             Ok(all) => all.into_iter().for_each(|manifest| self.insert(manifest)),
             Err(error) => _ = self.entries.insert(name, Err(error)),

@@ -196,19 +196,26 @@ pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> S
     }
 }
 
+/// The longest name that others are compared with, in bytes.
+const LONGEST_NAME: usize = 200;
+
 /// The candidate that is most likely meant by `word`, if any is near enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
-    let scored = candidates.into_iter().map(|known| {
+    let length = word.chars().count();
+    let near = candidates.into_iter().filter_map(|known| {
+        // Time and memory of a distance are the product of both lengths. Nobody types names of this length.
+        if known.len().max(word.len()) > LONGEST_NAME {
+            return None;
+        }
         let lower = known.to_lowercase();
         // A common prefix counts as near: "cowboy" for "cowboy2", "conn" for "connections".
         let begins = word.len() >= 3 && (lower.starts_with(&word) || word.starts_with(&lower));
-        (known, strsim::damerau_levenshtein(&word, &lower), begins)
+        let distance = strsim::damerau_levenshtein(&word, &lower);
+        let near = (known.chars().count().max(length) / 3).clamp(1, 3);
+        (begins || distance <= near).then_some((known, distance))
     });
-    let near = scored.filter(|(known, distance, begins)| {
-        *begins || *distance <= (known.chars().count().max(word.chars().count()) / 3).clamp(1, 3)
-    });
-    near.min_by_key(|(_, distance, _)| *distance).map(|(known, _, _)| known)
+    near.min_by_key(|(_, distance)| *distance).map(|(known, _)| known)
 }
 
 #[cfg(test)]

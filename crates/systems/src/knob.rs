@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::Workload;
 
+/// The most values of a knob, and the most points of a grid. Every loop over so many ends soon.
+pub const MOST_VALUES: usize = 5_000;
+
 /// One value of a knob.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(untagged, expecting = "not a knob's value: write an integer, true, false or a word in quotes")]

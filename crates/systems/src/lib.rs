@@ -15,6 +15,8 @@ pub mod calls;
 pub mod catalog;
 mod cgroup;
 pub mod contact;
+#[cfg(test)]
+mod cost_tests;
 pub mod debian;
 pub mod error;
 mod figure;

@@ -16,3 +16,6 @@ pub mod h2;
 pub mod http;
 pub mod pattern;
 pub mod proxy;
+
+#[cfg(test)]
+mod cost_tests;

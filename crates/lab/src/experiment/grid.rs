@@ -4,8 +4,9 @@
 //! Knows the definitions of knobs, from workloads and from manifests. Pure.
 
 mod left_out;
+mod points;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -20,6 +21,7 @@ use toml::Spanned;
 use super::{Asks, Block, Experiment, Form, rate};
 use crate::observation::Scenario;
 use crate::plan::MOST_SCENARIOS;
+use points::{Points, Spent};
 
 /// The word that stands for all values in a knob's definition.
 const ALL: &str = "all";
@@ -101,6 +103,8 @@ pub struct Grid {
     pub scenarios: Vec<Scenario>,
     /// The knobs, in the order in which the grid names them.
     pub axes: Vec<Axis>,
+    /// The place and the values of each, so that they are soon found.
+    known: BTreeMap<String, (usize, BTreeSet<Value>)>,
     /// Systems whose manifest cannot be read, those that cannot be spoken to in TLS, or only so, where the grid asks for it,
     /// and values of knobs that this machine does not allow.
     pub left_out: Vec<Excluded>,
@@ -111,6 +115,16 @@ pub struct Grid {
 enum Written<'a> {
     InFile(&'a Spanned<Value>),
     OnCommandLine { text: &'a str, argument: &'a str },
+}
+
+impl Written<'_> {
+    /// The value as it was written.
+    fn value(&self) -> Value {
+        match self {
+            Self::InFile(value) => value.get_ref().clone(),
+            Self::OnCommandLine { text, .. } => Value::Text((*text).to_owned()),
+        }
+    }
 }
 
 /// A knob and its requested values, as a block or the command line names them.
@@ -135,6 +149,12 @@ impl Experiment {
 /// # Errors
 /// A knob or system that means nothing to any of them, with the nearest that would.
 pub fn check_overrides(requests: &[Request], catalog: &Catalog) -> Result<(), InputError> {
+    let sets = requests.iter().any(|request| !request.overrides.set.is_empty());
+    let known: BTreeSet<&str> = requests
+        .iter()
+        .filter(|_| sets)
+        .flat_map(|other| known_knobs(&other.experiment, &other.overrides, catalog))
+        .collect();
     for request in requests {
         for system in &request.overrides.systems {
             check_system(system, requests, catalog)?;
@@ -146,10 +166,6 @@ pub fn check_overrides(requests: &[Request], catalog: &Catalog) -> Result<(), In
                 let message = format!("`{knob}` is set twice: `{earlier}` and `{text}`");
                 let help = format!("write all its values after one --set {knob}=");
                 return Err(Source::new("--set", text.as_str()).error(0..knob.len(), message, help));
-            }
-            let mut known = BTreeSet::new();
-            for other in requests {
-                known.extend(known_knobs(&other.experiment, &other.overrides, catalog));
             }
             if !known.contains(knob) {
                 let message = format!("no system of these experiments has a knob `{knob}`");
@@ -271,9 +287,10 @@ pub fn scenarios(
     let blocks = &experiment.schedule(form).blocks;
     let wanted = blocks.iter().map(|block| wanted(block, overrides)).collect::<Result<Vec<_>, _>>()?;
     let named = named(&wanted);
+    let wanted: Vec<BTreeMap<&str, Vec<Written>>> = wanted.into_iter().map(BTreeMap::from_iter).collect();
     let (good, broken) = systems(experiment, overrides, catalog)?;
-    let mut grid = Grid { scenarios: Vec::new(), axes: Vec::new(), left_out: broken };
-    let mut seen = BTreeSet::new();
+    let mut grid = Grid { scenarios: Vec::new(), axes: Vec::new(), known: BTreeMap::new(), left_out: broken };
+    let (mut seen, mut spent) = (BTreeSet::new(), Spent::default());
     for manifest in good {
         // A system that the command line names takes part in all blocks if no block is open to it.
         let mut beyond = Vec::new();
@@ -283,27 +300,27 @@ pub fn scenarios(
             if !all_blocks && !block.takes(manifest) {
                 continue;
             }
-            let mut points = vec![Point::new()];
+            let mut points = Points::new();
             for name in &named {
                 let Some(knob) = manifest.knob(experiment.workload, name) else { continue };
-                let mut values = match wanted.iter().find(|(known, _)| known == name) {
-                    Some((_, written)) => values(experiment, knob, written)?,
+                let written = wanted.get(name);
+                let mut values = match written {
+                    Some(written) => values(experiment, knob, written)?,
                     None => vec![knob.default.clone()],
                 };
-                let all = points.len().saturating_mul(values.len()).saturating_add(grid.scenarios.len());
-                if all > MOST_SCENARIOS {
-                    let place = wanted.iter().find(|(known, _)| known == name);
-                    return Err(too_many(experiment, name, place.and_then(|(_, written)| written.last())));
-                }
+                points
+                    .check(&spent, name, &values)
+                    .map_err(|why| too_many(experiment, name, &why, written.and_then(|all| all.last())))?;
                 let too_much = values.extract_if(.., |value| knob.beyond(value).is_some());
                 beyond.extend(too_much.map(|value| (*name, knob, value)));
                 if !values.is_empty() {
                     grid.note(experiment, name, knob, &values);
                 }
-                points = product(&points, name, &values);
+                points.multiply(name, &values);
             }
             let (system, workload) = (&manifest.name, experiment.workload);
-            let points: Vec<Point> = points.into_iter().map(|point| grid.without_idle(point)).collect();
+            let points = points.spend(&mut spent).into_iter();
+            let points: Vec<Point> = points.map(|point| grid.without_idle(point)).collect();
             for point in points.into_iter().filter(|point| seen.insert((system.clone(), point.clone()))) {
                 let scenario = Scenario::new(experiment.name.as_str(), system.as_str(), workload, point)
                     .map_err(|why| experiment.source.error(0..0, why, ""))?;
@@ -314,6 +331,10 @@ pub fn scenarios(
         grid.leave_out_unspoken(manifest);
         grid.say_beyond(manifest, &beyond);
     }
+    // Several blocks may name numbers out of order, but findings compare neighbours (cliffs).
+    let is_number = |value: &Value| matches!(value, Value::Integer(_));
+    let of_numbers = grid.axes.iter_mut().filter(|axis| axis.values.iter().all(is_number));
+    of_numbers.for_each(|axis| axis.values.sort());
     Ok(grid)
 }
 
@@ -335,10 +356,11 @@ impl Grid {
     }
 
     /// Records the values of a knob.
-    #[expect(clippy::indexing_slicing, reason = "the axis was found at this position, or was just added")]
     fn note(&mut self, experiment: &Experiment, name: &str, knob: &Knob, values: &[Value]) {
-        let index = self.axes.iter().position(|axis| axis.knob == name).unwrap_or_else(|| {
-            self.axes.push(Axis {
+        let Self { axes, known, .. } = self;
+        if !known.contains_key(name) {
+            known.insert(name.to_owned(), (axes.len(), BTreeSet::new()));
+            axes.push(Axis {
                 knob: name.to_owned(),
                 kind: knob.kind,
                 workload: experiment.workload.knob(name).is_some(),
@@ -346,40 +368,19 @@ impl Grid {
                 default: Some(knob.default.clone()),
                 amount: knob.amount,
             });
-            self.axes.len() - 1
-        });
-        let known = &mut self.axes[index].values;
-        for value in values {
-            if !known.contains(value) {
-                known.push(value.clone());
-            }
         }
-        // Several blocks may name numbers out of order, but findings compare neighbours (cliffs).
-        if known.iter().all(|value| matches!(value, Value::Integer(_))) {
-            known.sort();
+        let Some((place, known)) = known.get_mut(name) else { return };
+        if let Some(axis) = axes.get_mut(*place) {
+            axis.values.extend(values.iter().filter(|value| known.insert((*value).clone())).cloned());
         }
     }
-}
-
-fn product(points: &[Point], knob: &str, values: &[Value]) -> Vec<Point> {
-    let with = |point: &Point, value: &Value| {
-        let mut point = point.clone();
-        point.insert(knob.to_owned(), value.clone());
-        point
-    };
-    points.iter().flat_map(|point| values.iter().map(move |value| with(point, value))).collect()
 }
 
 /// All knobs that any block names, in the order of the file. The scenarios of a block that does not name one of them
 /// say its default, because they stand beside scenarios of blocks that do.
 fn named<'a>(blocks: &[Vec<Wanted<'a>>]) -> Vec<&'a str> {
-    let mut names = Vec::new();
-    for (name, _) in blocks.iter().flatten() {
-        if !names.contains(name) {
-            names.push(*name);
-        }
-    }
-    names
+    let mut known = BTreeSet::new();
+    blocks.iter().flatten().map(|(name, _)| *name).filter(|name| known.insert(*name)).collect()
 }
 
 /// A block's axes after the command line has replaced values or appended knobs.
@@ -387,17 +388,23 @@ fn wanted<'a>(block: &'a Block, overrides: &'a Overrides) -> Result<Vec<Wanted<'
     let mut axes: Vec<Wanted<'a>> = block
         .axes
         .iter()
-        .map(|(knob, values)| (knob.get_ref().as_str(), values.iter().map(Written::InFile).collect()))
+        .map(|(knob, values)| (knob.get_ref().as_str(), once(values.iter().map(Written::InFile))))
         .collect();
     for argument in &overrides.set {
         let (knob, values) = split(argument)?;
-        let written = values.split(',').map(|text| Written::OnCommandLine { text, argument }).collect();
+        let written = once(values.split(',').map(|text| Written::OnCommandLine { text, argument }));
         match axes.iter_mut().find(|(name, _)| *name == knob) {
             Some(axis) => axis.1 = written,
             None => axes.push((knob, written)),
         }
     }
     Ok(axes)
+}
+
+/// What was written, each only once, because each system looks at all of it.
+fn once<'a>(written: impl Iterator<Item = Written<'a>>) -> Vec<Written<'a>> {
+    let mut known = HashSet::new();
+    written.filter(|written| known.insert(written.value())).collect()
 }
 
 /// Splits `KNOB=VALUES`.
@@ -413,11 +420,9 @@ fn split(text: &str) -> Result<(&str, &str), InputError> {
     }
 }
 
-/// The values of a knob make more scenarios than there may be. The place is that of its last value.
-fn too_many(experiment: &Experiment, knob: &str, last: Option<&Written>) -> InputError {
-    let message = format!(
-        "with the values of `{knob}` there are more than {MOST_SCENARIOS} scenarios, the most of a grid"
-    );
+/// The values of a knob make more or larger scenarios than there may be. The place is that of its last value.
+fn too_many(experiment: &Experiment, knob: &str, why: &str, last: Option<&Written>) -> InputError {
+    let message = format!("with the values of `{knob}` {why}");
     let help = "name fewer values or systems, or let `narrows tune` search among them";
     match last {
         Some(Written::OnCommandLine { text, argument }) => {
@@ -430,10 +435,9 @@ fn too_many(experiment: &Experiment, knob: &str, last: Option<&Written>) -> Inpu
 
 /// Converts what was written to values of the knob.
 fn values(experiment: &Experiment, knob: &Knob, written: &[Written]) -> Result<Vec<Value>, InputError> {
-    let mut values: Vec<Value> = Vec::new();
-    let most = MOST_SCENARIOS.max(knob.values.len());
+    let (mut values, mut known) = (Vec::new(), BTreeSet::new());
     for item in written {
-        if values.len() > most {
+        if values.len() > MOST_SCENARIOS {
             break; // The caller says that there are too many.
         }
         let found = match item {
@@ -460,11 +464,7 @@ fn values(experiment: &Experiment, knob: &Knob, written: &[Written]) -> Result<V
                 vec![knob.parse(text).map_err(wrong)?]
             }
         };
-        for value in found {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
+        values.extend(found.into_iter().filter(|value| known.insert(value.clone())));
     }
     Ok(values)
 }

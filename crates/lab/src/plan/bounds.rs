@@ -1,14 +1,15 @@
 //! How large a plan may be. A file of a few kilobytes can ask for millions of trials. Every loop over a plan that is within these
 //! bounds ends soon enough for nobody to wait for it.
 
+use systems::knob::MOST_VALUES;
 use systems::{InputError, Value};
 
 use super::{Plan, Planned};
 use crate::experiment::Experiment;
 use crate::observation::{Scenario, Trial};
 
-/// The most scenarios of an experiment: points, times the systems that have them.
-pub const MOST_SCENARIOS: usize = 5_000;
+/// The most scenarios of an experiment: points, times the systems that have them. A scenario counts in each block that has it.
+pub const MOST_SCENARIOS: usize = MOST_VALUES;
 
 /// The most rounds that a person may ask for.
 pub const MOST_ROUNDS: u32 = 10_000;
@@ -22,14 +23,16 @@ pub const MOST_BYTES: usize = 256 << 20;
 /// What to do about too many trials.
 const FEWER: &str = "ask for fewer rounds, systems or values, or divide them among several runs";
 
+/// About how many bytes the value of a knob takes in a point.
+pub(crate) fn entry_bytes(knob: &str, value: &Value) -> usize {
+    const ENTRY: usize = 64;
+    let text = if let Value::Text(text) = value { text.len() } else { 0 };
+    ENTRY + knob.len() + text
+}
+
 /// About how many bytes a trial of a scenario takes in memory and in the store.
 fn size(scenario: &Scenario) -> usize {
-    const ENTRY: usize = 64;
-    let knob = |(knob, value): (&String, &Value)| {
-        let text = if let Value::Text(text) = value { text.len() } else { 0 };
-        ENTRY + knob.len() + text
-    };
-    let knobs: usize = scenario.point.iter().map(knob).sum();
+    let knobs: usize = scenario.point.iter().map(|(knob, value)| entry_bytes(knob, value)).sum();
     size_of::<Trial>() + scenario.experiment.len() + scenario.system.len() + knobs
 }
 

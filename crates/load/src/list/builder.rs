@@ -1,6 +1,6 @@
 //! Prepares requests one by one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub struct ListBuilder {
     /// The earliest and the latest of them.
     span: Option<(i64, i64)>,
     /// Columns whose values stand in headers.
-    in_headers: Vec<usize>,
+    in_headers: BTreeSet<usize>,
     /// The bytes of names, and of what is filled in.
     other_bytes: usize,
 }
@@ -74,7 +74,7 @@ impl ListBuilder {
             weights: Vec::new(),
             times: Vec::new(),
             span: None,
-            in_headers: Vec::new(),
+            in_headers: BTreeSet::new(),
             other_bytes: 0,
         }
     }
@@ -284,8 +284,6 @@ impl ListBuilder {
         let (host, keep_alive) = (self.base.host.clone(), self.base.keep_alive);
         let template = parts.encode_http1(&host, keep_alive, self.bytes())?;
         self.in_headers.extend(parts.columns_in_fields());
-        self.in_headers.sort_unstable();
-        self.in_headers.dedup();
         Ok(template)
     }
 }

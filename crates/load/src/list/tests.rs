@@ -235,3 +235,29 @@ fn too_much_is_refused_with_the_limit() {
     let pushed = (0..5).try_for_each(|_| builder.push(large.clone(), |_| Ok(Expect::default())));
     assert!(pushed.expect_err("too much").contains("more than 256 MiB of requests"));
 }
+
+#[test]
+fn lists_take_as_long_as_they_are() {
+    let with_columns = |count: usize| {
+        let columns: Vec<String> = (0..count).map(|at| format!("c{at}")).collect();
+        let headers: String = columns.iter().map(|name| format!("\"{name}\":\"{{{{{name}}}}}\",")).collect();
+        let row = vec!["1"; count].join(",");
+        let all = format!("{{\"path\":\"/a\",\"headers\":{{{headers}\"z\":\"1\"}}}}\n");
+        (all + &"{\"path\":\"/b\"}\n".repeat(count), format!("{}\n{row}\n", columns.join(",")))
+    };
+    let plain = |count: usize| {
+        let one =
+            |at: usize| format!("{{\"path\":\"/{at}\",\"weight\":{},\"expect\":\"status={at}\"}}\n", at + 1);
+        ((0..count).map(one).collect(), String::new())
+    };
+    let long = |length: usize| {
+        (format!("{{\"path\":\"/\",\"body\":\"{}\"}}", "{{counter}}".repeat(length)), String::new())
+    };
+    let made: [&dyn Fn(usize) -> (String, String); 3] = [&with_columns, &plain, &long];
+    for made in made {
+        cost::is_near_linear(200, |count| {
+            let (text, data) = made(count);
+            move || assert!(!build(&text, &data).expect("a list").is_empty())
+        });
+    }
+}

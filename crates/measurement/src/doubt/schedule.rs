@@ -59,3 +59,22 @@ pub(super) fn behind(m: &Measurement) -> Option<Evidence> {
     let share = (m.late + m.dropped) as f64 / arrivals as f64;
     (share > LATE).then_some(Evidence::Behind { arrivals, late: m.late, dropped: m.dropped })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_takes_as_long_as_there_are_ordinals() {
+        // Prime to each other, equally frequent, and multiples of one number: each kind in which candidates are found.
+        let ordinals: [&dyn Fn(u64) -> (u64, u64); 3] =
+            [&|at| (10 + at, 1), &|at| (10 * (at + 1), 3), &|at| (3 * at + 11, at % 7)];
+        for ordinal in ordinals {
+            cost::is_near_linear(2000, |count| {
+                let error_ordinals = (0..count as u64).map(ordinal).collect();
+                let m = Measurement { error_ordinals, ..Measurement::default() };
+                move || _ = std::hint::black_box(errors_on_schedule(&m))
+            });
+        }
+    }
+}

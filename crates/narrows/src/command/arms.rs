@@ -14,7 +14,7 @@ use systems::{Draft, InputError, Listening, Manifest, Point, Remedies, Value, Wo
 
 use super::CommandArgs;
 use super::knobs::{TypedKnob, typed};
-use super::names::{self, plain, unique};
+use super::names::{self, Taken, plain};
 use crate::common::{self, Usage};
 
 /// What can be done about a command that does not start.
@@ -99,7 +99,7 @@ fn made(typed: Typed<'_>, places: Option<Places>) -> anyhow::Result<Arms> {
     let Typed { args, texts, workload, .. } = typed;
     let knobs = typed_knobs(args, workload)?;
     // An arm with the name of a reference would be taken for it.
-    let mut names = Workload::ALL.map(|workload| workload.reference().to_owned()).to_vec();
+    let references = Workload::ALL.map(|workload| workload.reference().to_owned());
     let mut systems = Vec::new();
     let mut used = BTreeSet::new();
     let arms = texts.iter().enumerate().map(|(index, text)| {
@@ -110,7 +110,7 @@ fn made(typed: Typed<'_>, places: Option<Places>) -> anyhow::Result<Arms> {
     });
     let arms: Vec<(Source, Vec<String>)> = arms.collect::<Result<_, InputError>>()?;
     let commands: Vec<Vec<String>> = arms.iter().map(|(_, words)| words.clone()).collect();
-    let proposed = names::names(&commands, &names);
+    let (proposed, mut taken) = (names::names(&commands, &references), Taken::new(&references));
     for (index, ((source, command), proposed)) in arms.iter().zip(&proposed).enumerate() {
         let name = typed.names.get(index).unwrap_or(proposed);
         let drafts = if let [url] = &command[..]
@@ -122,12 +122,12 @@ fn made(typed: Typed<'_>, places: Option<Places>) -> anyhow::Result<Arms> {
                 (None, Some(_)) => Url::parse(url).map_err(|error| Usage(error.to_string()))?.host,
                 _ => name.clone(),
             };
-            vec![Draft { name: unique(&mut names, &plain(&name)), ..draft }]
+            vec![Draft { name: taken.unique(&plain(&name)), ..draft }]
         } else {
             let draft = draft(typed, source, command, &knobs, &mut used)?;
             match &places {
-                Some(places) => places.all.iter().map(|place| moved(&draft, place, &mut names)).collect(),
-                None => vec![Draft { name: unique(&mut names, &plain(name)), ..draft }],
+                Some(places) => places.all.iter().map(|place| moved(&draft, place, &mut taken)).collect(),
+                None => vec![Draft { name: taken.unique(&plain(name)), ..draft }],
             }
         };
         for draft in drafts {
@@ -164,9 +164,9 @@ fn of_url(typed: Typed<'_>, url: &str) -> anyhow::Result<Draft> {
 }
 
 /// The command in another folder.
-fn moved(command: &Draft, place: &WorkingFolder, names: &mut Vec<String>) -> Draft {
+fn moved(command: &Draft, place: &WorkingFolder, taken: &mut Taken) -> Draft {
     Draft {
-        name: unique(names, &plain(&place.name)),
+        name: taken.unique(&plain(&place.name)),
         about: place.about.clone(),
         version: Some(place.version.clone()),
         dir: place.dir.clone(),

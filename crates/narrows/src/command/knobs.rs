@@ -1,14 +1,12 @@
 //! Knobs as they are typed: lists and ranges of values, and the word `all`.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-use systems::knob::{Kind, Knob, parse_size};
+use systems::knob::{Kind, Knob, MOST_VALUES, parse_size};
 use systems::{InputError, Source, Value};
 
 use super::CommandArgs;
-
-/// The most values of one knob.
-pub const MOST_VALUES: usize = 1000;
 
 /// The word that stands for all values in a knob's definition.
 const ALL: &str = "all";
@@ -138,18 +136,15 @@ fn words(text: &str) -> Result<Vec<&str>, String> {
 }
 
 fn different(values: Vec<Value>) -> Result<Vec<Value>, String> {
-    match values
-        .iter()
-        .enumerate()
-        .find(|(index, value)| values.iter().take(*index).any(|other| other == *value))
-    {
-        Some((_, twice)) => Err(format!("{twice} is there twice")),
+    let mut known = BTreeSet::new();
+    match values.iter().find(|value| !known.insert(*value)) {
+        Some(twice) => Err(format!("{twice} is there twice")),
         None => Ok(values),
     }
 }
 
 fn too_many() -> String {
-    format!("more than {MOST_VALUES} values")
+    format!("more than {MOST_VALUES} values, the most of a knob")
 }
 
 /// The values of `FROM..TO`, `FROM..TO+STEP` or `FROM..TO*FACTOR`. None if it is no range of what `number` reads.
@@ -177,21 +172,6 @@ fn range(text: &str, number: impl Fn(&str) -> Option<i64>) -> Option<Result<Vec<
     let all = std::iter::successors(Some(from), |n| next(*n)).take_while(|n| *n <= to).take(MOST_VALUES + 1);
     let all: Vec<Value> = all.map(Value::Integer).collect();
     Some(if all.len() > MOST_VALUES { Err(too_many()) } else { Ok(all) })
-}
-
-/// Checks that the knobs do not span too many points for a run that tries all of them.
-///
-/// # Errors
-/// They do.
-pub fn check_points(knobs: &[(String, Vec<Value>)]) -> anyhow::Result<()> {
-    let points = knobs.iter().map(|(_, values)| values.len()).fold(1, usize::saturating_mul);
-    if points > MOST_VALUES {
-        anyhow::bail!(
-            "the knobs span {points} points, and at most {MOST_VALUES} are tried: give fewer values, or let `narrows tune` search \
-             among them"
-        );
-    }
-    Ok(())
 }
 
 /// The names by which people call a number of workers.
@@ -250,6 +230,16 @@ mod tests {
         assert_eq!(values("a..b"), Ok(words(&["a..b"])));
         for wrong in ["4..1", "1..9*1", "0..9*2", "1..9+0", "1,,2", "1,1", "1..100000", "1..9+x"] {
             assert!(values(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lists_of_values_take_as_long_as_they_are() {
+        for word in ["", "w"] {
+            cost::is_near_linear(1000, |count| {
+                let list = (0..count).map(|at| format!("{word}{at}")).collect::<Vec<_>>().join(",");
+                move || assert_eq!(values(&list).expect("values").len(), count)
+            });
         }
     }
 

@@ -4,7 +4,7 @@
 //! commands differ in one word only, the names are the words that differ: `gunicorn -k sync app:a` beside
 //! `gunicorn -k gthread app:a` is `sync` beside `gthread`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use super::arms::{is_url, split_path};
@@ -30,18 +30,20 @@ pub fn names(arms: &[Vec<String>], taken: &[String]) -> Vec<String> {
         told_apart(&own, &usual)
     } else {
         // Each name with what tells apart those that share it.
-        let mut apart: BTreeMap<&String, std::vec::IntoIter<String>> = BTreeMap::new();
-        for name in &usual {
-            let alike = own.iter().zip(&usual).filter(|(_, other)| *other == name);
-            let group: Vec<Vec<String>> = alike.map(|(words, _)| words.clone()).collect();
-            let names = vec![name.clone(); group.len()];
-            let names = if group.len() > 1 { told_apart(&group, &names) } else { names };
-            apart.entry(name).or_insert_with(|| names.into_iter());
+        let mut groups: BTreeMap<&String, Vec<Vec<String>>> = BTreeMap::new();
+        for (words, name) in own.iter().zip(&usual) {
+            groups.entry(name).or_default().push(words.clone());
         }
+        let apart = |(name, group): (_, Vec<Vec<String>>)| {
+            let names = vec![String::clone(name); group.len()];
+            (name, if group.len() > 1 { told_apart(&group, &names) } else { names }.into_iter())
+        };
+        let mut apart: BTreeMap<&String, std::vec::IntoIter<String>> =
+            groups.into_iter().map(apart).collect();
         usual.iter().filter_map(|name| apart.get_mut(name)?.next()).collect()
     };
-    let mut names = taken.to_vec();
-    found.iter().map(|name| unique(&mut names, name)).collect()
+    let mut taken = Taken::new(taken);
+    found.iter().map(|name| taken.unique(name)).collect()
 }
 
 /// The words of an arm. What a shell gets is split, and a URL is divided.
@@ -92,12 +94,15 @@ fn told_apart(arms: &[Vec<String>], usual: &[String]) -> Vec<String> {
         return if are_names(&joined) { joined } else { usual.to_vec() };
     }
     // The words that the others lack.
-    let lacking = |arm: &Vec<String>, word: &String| {
-        !arms.iter().all(|other| std::ptr::eq(other, arm) || other.contains(word))
-    };
+    let mut having: HashMap<&String, usize> = HashMap::new();
+    for arm in arms {
+        let words: BTreeSet<&String> = arm.iter().collect();
+        words.into_iter().for_each(|word| *having.entry(word).or_default() += 1);
+    }
+    let lacking = |word: &String| having.get(word).is_some_and(|count| *count < arms.len());
     let named = |word_alone: bool| -> Vec<String> {
         let named = arms.iter().zip(usual).map(|(arm, usual)| {
-            let own = (0..arm.len()).filter(|at| arm.get(*at).is_some_and(|word| lacking(arm, word)));
+            let own = (0..arm.len()).filter(|at| arm.get(*at).is_some_and(&lacking));
             let own: Vec<usize> = own.collect();
             let says_it_all = |at: &&usize| word_alone && arm.get(**at).is_some_and(|word| is_word(word));
             if let Some(at) = own.iter().find(says_it_all) {
@@ -194,13 +199,29 @@ pub fn plain(name: &str) -> String {
     if name.is_empty() { "arm".to_owned() } else { name.to_owned() }
 }
 
-/// The name, with a number behind it if it is taken.
-pub fn unique(names: &mut Vec<String>, name: &str) -> String {
-    let numbered = (2..).map(|number| format!("{name}-{number}"));
-    let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| !names.contains(name));
-    let free = free.unwrap_or_default();
-    names.push(free.clone());
-    free
+/// The names that are taken.
+pub struct Taken {
+    names: HashSet<String>,
+    /// The last number that stands behind a name.
+    numbers: HashMap<String, u32>,
+}
+
+impl Taken {
+    /// These are taken.
+    pub fn new(names: &[String]) -> Self {
+        Self { names: names.iter().cloned().collect(), numbers: HashMap::new() }
+    }
+
+    /// The name, with a number behind it if it is taken.
+    pub fn unique(&mut self, name: &str) -> String {
+        let mut free = name.to_owned();
+        let number = self.numbers.entry(free.clone()).or_insert(1);
+        while !self.names.insert(free.clone()) {
+            *number += 1;
+            free = format!("{name}-{number}");
+        }
+        free
+    }
 }
 
 #[cfg(test)]
@@ -276,6 +297,22 @@ mod tests {
             (["", "--"], ["arm", "arm-2"]),
         ] {
             assert_eq!(named(&commands), expected, "{commands:?}");
+        }
+    }
+
+    #[test]
+    fn names_take_as_long_as_there_are_arms() {
+        let arms: [fn(usize) -> String; 3] = [
+            |_| "./s {port}".to_owned(),
+            |at| format!("./s {{port}} w{at}"),
+            |at| format!("./s{at} -w {at} {}", "x ".repeat(at % 3)),
+        ];
+        for arm in arms {
+            cost::is_near_linear(100, |count| {
+                let arms: Vec<Vec<String>> =
+                    (0..count).map(|at| arm(at).split(' ').map(str::to_owned).collect()).collect();
+                move || assert_eq!(names(&arms, &[]).len(), count)
+            });
         }
     }
 }

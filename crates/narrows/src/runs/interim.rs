@@ -1,7 +1,7 @@
 //! What a run has found so far. For each experiment this is its first sentence, whose interval narrows with each round,
 //! and the latest warning.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use lab::findings::{Code, Warning, findings};
@@ -14,6 +14,8 @@ const COST: u32 = 50;
 /// The experiments and their observations, from which findings are computed from time to time.
 pub struct InterimFindings {
     questions: Vec<SoFar>,
+    /// The question of each experiment, and the experiment's position in it.
+    places: HashMap<String, (usize, usize)>,
     /// Whether findings are computed before the last trial of an experiment.
     early: bool,
     /// Whether the end of an experiment's trials is no news, because another round may follow whatever they show.
@@ -66,8 +68,12 @@ impl InterimFindings {
             left: vec![0; experiments.len()],
         };
         let questions = plan.experiments.chunks(size).enumerate().map(question).collect();
+        let place =
+            |(index, planned): (usize, &Planned)| (planned.name.clone(), (index / size, index % size));
+        let places = plan.experiments.iter().enumerate().map(place).collect();
         let growing = budget_s.is_some() && design.is_once();
-        let mut interim = Self { questions, early, growing, warned: BTreeSet::new(), next_look: None };
+        let mut interim =
+            Self { questions, places, early, growing, warned: BTreeSet::new(), next_look: None };
         interim.added(&plan.trials);
         for observation in seen {
             if let Some((question, at)) = interim.find(&observation.trial) {
@@ -79,11 +85,8 @@ impl InterimFindings {
 
     /// The question of a trial, and the position of the trial's experiment in it.
     fn find(&mut self, trial: &Trial) -> Option<(&mut SoFar, usize)> {
-        self.questions.iter_mut().find_map(|question| {
-            let mut experiments = question.plan.experiments.iter();
-            let at = experiments.position(|planned| planned.name == trial.scenario.experiment)?;
-            Some((question, at))
-        })
+        let (question, at) = *self.places.get(&trial.scenario.experiment)?;
+        Some((self.questions.get_mut(question)?, at))
     }
 
     /// Adds trials to the plan.
@@ -145,8 +148,16 @@ fn whole_rounds<'a>(planned: &[Trial], done: impl Iterator<Item = &'a Trial>) ->
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use lab::experiment::grid::{Overrides, Request};
+    use lab::experiment::{Experiment, Form};
     use lab::observation::{Scenario, Timing};
-    use systems::{Point, Workload};
+    use lab::plan;
+    use lab::session::{Executor, Fake};
+    use stats::Noise;
+    use systems::{Catalog, Manifest, Point, Source, Workload};
 
     use super::*;
 
@@ -167,5 +178,47 @@ mod tests {
             let done = done.iter().map(|index| &planned[*index]);
             assert_eq!(whole_rounds(&planned, done.clone()), whole, "{:?}", done.collect::<Vec<_>>());
         }
+    }
+
+    /// A plan of so many experiments, each with one scenario besides the reference, and what a fake machine sees of it.
+    fn seen(count: usize) -> (Plan, Vec<Observation>) {
+        let manifest = "name='x'\nrole='server'\nworkloads=['requests']\nlanguage=''\nabout=''\n[start]\ncommand=['x','{port}']";
+        let systems = Manifest::parse(&Source::new("system.toml", manifest), Path::new("/h/systems/x"));
+        let catalog = Catalog::of_systems(Path::new("/h"), systems.expect("a manifest"));
+        let form = |name: &str| {
+            format!("[{name}]\nrounds=3\nwarmup_s=0\nmeasure_s=1\n[[{name}.grid]]\nconnections=1\n")
+        };
+        let request = |at: usize| {
+            let text = format!(
+                "name='e{at}'\ntitle=''\nworkload='requests'\nsystems=['x']\nfigure='requests_per_s'\n{}{}",
+                form("quick"),
+                form("full")
+            );
+            let experiment =
+                Experiment::parse(&Source::new(format!("e{at}.toml"), text)).expect("an experiment");
+            Request { experiment, form: Form::Quick, overrides: Overrides::default() }
+        };
+        let requests: Vec<Request> = (0..count).map(request).collect();
+        let plan = plan::plan(&requests, &catalog, &BTreeMap::new(), 1).expect("a plan");
+        let mut fake = Fake::new(1e6, Vec::new(), Noise::SHARED_MACHINE, 1);
+        let observation = |trial: &Trial| {
+            let outcome = fake.execute(trial).expect("it is not interrupted");
+            Observation { trial: trial.clone(), outcome, began_unix_s: 0.0, took_s: 1.0, duet: None }
+        };
+        let seen = plan.trials.iter().map(observation).collect();
+        (plan, seen)
+    }
+
+    #[test]
+    fn interim_findings_take_as_long_as_there_are_experiments() {
+        cost::is_near_linear(50, |count| {
+            let (plan, seen) = seen(count);
+            move || {
+                let mut interim = InterimFindings::new(&plan, Vec::new(), false);
+                let shown = seen.iter().filter_map(|observation| interim.ended(observation)).count();
+                assert_eq!(shown, count);
+                assert_eq!(InterimFindings::new(&plan, seen.clone(), false).questions.len(), count);
+            }
+        });
     }
 }

@@ -64,8 +64,8 @@ impl Target {
         }
         if let Some((knob, values)) = target.knobs.iter().find(|(_, values)| values.len() > MOST_VALUES) {
             bail!(Usage(format!(
-                "--knob {knob} has {} values, and at most {MOST_VALUES} of a knob are searched: a range with a step has fewer, such \
-                 as 1..1000*2 or 1..1000+10",
+                "--knob {knob} has {} values, and at most {MOST_VALUES} of a knob are searched, because a search weighs each pair of \
+                 values of two knobs: a range with a step has fewer, such as 1..1000*2 or 1..1000+10",
                 values.len()
             )));
         }

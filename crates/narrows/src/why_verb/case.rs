@@ -145,6 +145,7 @@ impl<'a> Case<'a> {
         };
         let store = Store::open(how.store)?;
         let run = Run::begin(store, plan, how.asked, &*there.executor, how.quiet)?;
+        let Some(run) = run else { return runs::not_begun(&*there.executor) };
         let (code, found) = run.carry_out(there, &cancel, Screen::Test)?;
         if code != ExitCode::SUCCESS {
             return Ok(code);

@@ -4,12 +4,13 @@
 mod apply;
 mod draft;
 mod inputs;
+mod known;
 mod needs;
 mod raw;
 mod secured;
 mod sent;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use toml::Spanned;
 
 pub use draft::Draft;
+pub(super) use known::Known;
 use raw::RawCommand;
 pub(super) use raw::{
     RawAnswer, RawBuild, RawEnvironment, RawKnob, RawManifest, RawReady, RawStart, RawVariant,
@@ -218,7 +220,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn build(&self, raw: &RawBuild) -> Read<Build> {
-        let known = PLACEHOLDERS.into_iter().filter(|name| !OF_START.contains(name)).collect::<Vec<_>>();
+        let known: Known = PLACEHOLDERS.into_iter().filter(|name| !OF_START.contains(name)).collect();
         let version = raw.version.as_ref().map(|version| self.command(version, &known));
         let timeout = self.number(raw.timeout_s.clone(), 300, 1..=DAY_S, "timeout_s")?;
         Ok(Build {
@@ -240,7 +242,7 @@ impl Reader<'_> {
     ) -> Read<Start> {
         let server = role == Role::Server;
         let known = PLACEHOLDERS.into_iter().filter(|name| server || !OF_SERVERS.contains(name));
-        let known = known.chain(knobs.keys().map(String::as_str)).collect::<Vec<_>>();
+        let known: Known = known.chain(knobs.keys().map(String::as_str)).collect();
         let command = self.command(&raw.command, &known)?;
         let env = self.environment(&raw.env, &known)?;
         let profile_env = self.environment(&raw.profile_env, &known)?;
@@ -274,7 +276,11 @@ impl Reader<'_> {
         Ok(start)
     }
 
-    pub(super) fn environment(&self, raw: &RawEnvironment, known: &[&str]) -> Read<BTreeMap<String, String>> {
+    pub(super) fn environment(
+        &self,
+        raw: &RawEnvironment,
+        known: &Known<'_>,
+    ) -> Read<BTreeMap<String, String>> {
         let mut env = BTreeMap::new();
         for (name, value) in raw {
             if name.get_ref().is_empty() || name.get_ref().contains(['=', '\0']) {
@@ -287,21 +293,21 @@ impl Reader<'_> {
         Ok(env)
     }
 
-    fn command(&self, raw: &RawCommand, known: &[&str]) -> Read<Vec<String>> {
+    fn command(&self, raw: &RawCommand, known: &Known<'_>) -> Read<Vec<String>> {
         if raw.get_ref().first().is_none_or(|program| program.get_ref().is_empty()) {
             return self.wrong(raw.span(), "an empty command", "name a program and its arguments");
         }
         raw.get_ref().iter().map(|argument| self.placeholders(argument, known)).collect()
     }
 
-    pub(super) fn placeholders(&self, raw: &Spanned<String>, known: &[&str]) -> Read<String> {
+    pub(super) fn placeholders(&self, raw: &Spanned<String>, known: &Known<'_>) -> Read<String> {
         let text = raw.get_ref();
         let names = template::names(text).or_else(|why| self.wrong(raw.span(), why, ""))?;
         for name in names {
-            let variable = name.strip_prefix('$').filter(|_| known.contains(&USERS));
-            let debian = debian_name(&name).is_some() && known.contains(&DEBIAN);
-            if variable.is_none_or(str::is_empty) && !debian && !known.contains(&name.as_str()) {
-                let near = nearest(&name, known.iter().copied());
+            let variable = name.strip_prefix('$').filter(|_| known.has(USERS));
+            let debian = debian_name(&name).is_some() && known.has(DEBIAN);
+            if variable.is_none_or(str::is_empty) && !debian && !known.has(&name) {
+                let near = nearest(&name, known.iter());
                 let near = near.map(|near| format!("did you mean {{{near}}}? ")).unwrap_or_default();
                 let all = known.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(", ");
                 let help = format!("{near}known here: {all}; a literal brace is doubled");
@@ -425,7 +431,9 @@ impl Reader<'_> {
 
     /// Checks that every knob reaches the program. Otherwise a sweep would find that the knob makes no difference.
     pub(super) fn every_knob_used(&self, knobs: &[(&str, Range<usize>)], start: &Start) -> Read<()> {
-        match knobs.iter().find(|(name, _)| !start.uses(name)) {
+        let used: BTreeSet<String> =
+            start.texts().flat_map(|text| template::names(text).unwrap_or_default()).collect();
+        match knobs.iter().find(|(name, _)| !used.contains(*name)) {
             None => Ok(()),
             Some((word, span)) => {
                 let help = format!("put {{{word}}} into start.command or start.env");

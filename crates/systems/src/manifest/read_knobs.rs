@@ -1,13 +1,13 @@
 //! Reads the knobs of a manifest: their names, types, values and bounds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use toml::Spanned;
 
 use super::PLACEHOLDERS;
 use super::read::{RawKnob, Read, Reader};
-use crate::knob::{Kind, Knob, Value};
+use crate::knob::{Kind, Knob, MOST_VALUES, Value};
 use crate::workload::Workload;
 
 impl Reader<'_> {
@@ -66,6 +66,14 @@ impl Reader<'_> {
         {
             return self.wrong(raw_max.span(), format!("max = {max} is below min = {min}"), "swap them");
         }
+        if let Some(beyond) = raw.values.get(MOST_VALUES) {
+            let message = format!("more than {MOST_VALUES} values, the most of a knob");
+            return self.wrong(
+                beyond.span(),
+                message,
+                "list fewer; within its bounds a number needs no list",
+            );
+        }
         let values = raw.values.iter().map(|value| Ok((value.span(), self.value(value)?)));
         let values = values.collect::<Read<Vec<_>>>()?;
         if matches!(raw.kind, Kind::Choice | Kind::Any) {
@@ -78,9 +86,15 @@ impl Reader<'_> {
         }
         let check =
             |span: Range<usize>, value: &Value| knob.check(value).or_else(|why| self.wrong(span, why, ""));
-        let checked =
-            values.iter().map(|(span, value)| check(span.clone(), value)).collect::<Read<Vec<_>>>()?;
-        if let Some(double) = (1..checked.len()).find(|i| checked[..*i].contains(&checked[*i])) {
+        let defined =
+            |value: &Value| matches!(knob.kind, Kind::Choice | Kind::Any) && matches!(value, Value::Text(_));
+        let checked = values.iter().map(|(span, value)| match defined(value) {
+            true => Ok(value.clone()),
+            false => check(span.clone(), value),
+        });
+        let checked = checked.collect::<Read<Vec<_>>>()?;
+        let mut seen = BTreeSet::new();
+        if let Some(double) = checked.iter().position(|value| !seen.insert(value)) {
             return self.wrong(values[double].0.clone(), "this value is listed twice", "remove one");
         }
         let default = check(raw.default.span(), &self.value(&raw.default)?)?;

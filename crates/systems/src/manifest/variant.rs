@@ -11,9 +11,12 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::read::{RawEnvironment, RawVariant, Read, Reader};
+use super::read::{Known, RawEnvironment, RawVariant, Read, Reader};
 use super::{DEBIAN, Manifest, Program, USERS};
 use crate::template;
+
+/// The most variants of a system. Each is a whole manifest in memory, with all that the plain system says.
+const MOST_VARIANTS: usize = 100;
 
 /// What a variant adds to its [`Manifest`]: the environment of all of its commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +111,11 @@ impl Reader<'_> {
         raw: BTreeMap<Spanned<String>, RawVariant>,
     ) -> Read<Vec<Manifest>> {
         let mut all = vec![plain.clone()];
-        for (name, raw) in raw {
+        for (number, (name, raw)) in raw.into_iter().enumerate() {
+            if number >= MOST_VARIANTS {
+                let message = format!("more than {MOST_VARIANTS} variants, the most of a system");
+                return self.wrong(name.span(), message, "divide them among several systems");
+            }
             let variant = self.variant(&plain, &name, raw)?;
             all.push(variant);
         }
@@ -124,7 +131,7 @@ impl Reader<'_> {
         get: Option<String>,
     ) -> Read<Variant> {
         self.word(name, "variant")?;
-        let known = ["dir", "home", "variant", DEBIAN, USERS];
+        let known = Known::from_iter(["dir", "home", "variant", DEBIAN, USERS]);
         let path = path.map(|path| self.placeholders(path, &known)).transpose()?;
         let env = self.environment(env, &known)?;
         let users = env.values().chain(&path).any(|text| text.contains("{$"));

@@ -10,8 +10,10 @@ use crate::observation::Scenario;
 impl Grid {
     /// Removes the points at which a system cannot be spoken to, because they ask for TLS, for plain text or for HTTP/2.
     pub(super) fn leave_out_unspoken(&mut self, manifest: &Manifest) {
-        let secrecy = if manifest.speaks(true) { "it speaks only TLS" } else { "it speaks no TLS" };
-        self.leave_out(manifest, secrecy, |work| manifest.speaks(work.tls().is_some()));
+        // Each point would look through the whole manifest.
+        let [secured, plain] = [true, false].map(|secured| manifest.speaks(secured));
+        let secrecy = if secured { "it speaks only TLS" } else { "it speaks no TLS" };
+        self.leave_out(manifest, secrecy, |work| if work.tls().is_some() { secured } else { plain });
         self.leave_out(manifest, "it speaks no HTTP/2", |work| !work.http2() || manifest.http2);
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 
 use super::super::{ON_OFF, VALUE};
-use super::{Read, Reader};
+use super::{Known, Read, Reader};
 use crate::input::nearest;
 use crate::knob::Knob;
 use crate::template;
@@ -18,23 +18,19 @@ pub(super) fn read(
     workloads: &[Workload],
     knobs: &BTreeMap<String, Knob>,
 ) -> Read<BTreeMap<String, String>> {
-    let known: Vec<&str> = workloads
-        .iter()
-        .flat_map(|workload| workload.knobs())
-        .map(|(name, _)| name)
-        .chain(knobs.keys().map(String::as_str))
-        .collect();
+    let of_workloads = workloads.iter().flat_map(|workload| workload.knobs()).map(|(name, _)| name);
+    let known: Known = of_workloads.chain(knobs.keys().map(String::as_str)).collect();
     let mut apply = BTreeMap::new();
     for (knob, text) in raw {
         let name = knob.get_ref().as_str();
-        if !known.contains(&name) {
-            let help = match nearest(name, known.iter().copied()) {
+        if !known.has(name) {
+            let help = match nearest(name, known.iter()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the knobs are: {}", known.join(", ")),
+                None => format!("the knobs are: {}", known.iter().collect::<Vec<_>>().join(", ")),
             };
             return reader.wrong(knob.span(), format!("there is no knob `{name}` here"), help);
         }
-        let checked = reader.placeholders(text, &[VALUE, ON_OFF])?;
+        let checked = reader.placeholders(text, &[VALUE, ON_OFF].into_iter().collect())?;
         if template::names(&checked).is_ok_and(|names| names.is_empty()) {
             return reader.wrong(text.span(), "the value is missing here", "put {value} where it belongs");
         }

@@ -17,9 +17,10 @@ fn read_input(reader: &Reader, raw: &Spanned<String>) -> Read<BuildInput> {
         return reader.wrong(raw.span(), "an empty input", help);
     }
     let Some(name) = text.strip_prefix('$') else {
-        return Ok(BuildInput::Path(
-            reader.placeholders(raw, &["dir", "home", "variant", "narrows", DEBIAN, USERS])?,
-        ));
+        return Ok(BuildInput::Path(reader.placeholders(
+            raw,
+            &["dir", "home", "variant", "narrows", DEBIAN, USERS].into_iter().collect(),
+        )?));
     };
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(plain) {

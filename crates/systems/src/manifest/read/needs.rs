@@ -96,8 +96,9 @@ impl Reader<'_> {
             );
         }
         let names = texts(manifest).flat_map(|text| template::names(text).unwrap_or_default());
-        let mut unknown =
-            names.filter(|name| debian_name(name).is_some_and(|name| manifest.debian(name).is_none()));
+        let has =
+            |name: Option<&str>| all.binary_search_by_key(&name, |debian| debian.name.as_deref()).is_ok();
+        let mut unknown = names.filter(|name| debian_name(name).is_some_and(|name| !has(name)));
         match unknown.next() {
             Some(name) => {
                 let help = "add a need with debian = { release = \"…\", packages = [\"…\"] }, and its name if it has one here";

@@ -1,9 +1,11 @@
-//! Whether work grows no faster than its input, for the tests of this crate and of the reports.
+//! Whether work grows no faster than its input, for the tests of all crates. No crate needs this except in its tests.
 //!
 //! A test has no instruction counter on a virtual machine, and CPU time varies on a shared one: the same work has taken three times
 //! as long a moment later. So one measurement decides nothing. Pairs of measurements follow each other until they agree.
 
 use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// What is too much for twice the input. What is linear takes twice the time, and what is quadratic four times.
 const TOO_MUCH: u32 = 3;
@@ -16,7 +18,7 @@ const SETTLED: i32 = 3;
 const REFUSED: i32 = -8;
 
 /// What is shorter is repeated within one measurement, because an interrupt would weigh too much.
-const LEAST: Duration = Duration::from_millis(4);
+const LEAST: Duration = Duration::from_millis(10);
 
 /// Checks that work on `twice` the input takes about twice the CPU time of work on `some` of it. The error is the last pair of times.
 ///
@@ -39,11 +41,23 @@ pub fn near_linear(some: &dyn Fn(), twice: &dyn Fn()) -> Result<(), String> {
     }
 }
 
+/// Asserts the same of work that some input of a size is made for.
+///
+/// # Panics
+///
+/// The work grows faster than its input.
+#[track_caller]
+pub fn is_near_linear<W: Fn()>(size: usize, work: impl Fn(usize) -> W) {
+    let (some, twice) = (work(size), work(2 * size));
+    assert_eq!(near_linear(&some, &twice), Ok(()));
+}
+
 /// The CPU time of this thread in some work that is done so many times.
 fn cpu(work: &dyn Fn(), repeats: usize) -> Duration {
-    let began = reactor::thread_cpu();
+    let now = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
+    let began = now();
     (0..repeats).for_each(|_| work());
-    reactor::thread_cpu().saturating_sub(began)
+    now().saturating_sub(began)
 }
 
 #[cfg(test)]

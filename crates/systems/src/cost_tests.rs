@@ -1,0 +1,108 @@
+//! What a manifest costs: a file of twice the size takes about twice as long to read, and so does one that an agent gets.
+
+use std::path::Path;
+
+use cost::is_near_linear;
+
+use crate::knob::MOST_VALUES;
+use crate::{Manifest, Source};
+
+/// A manifest whose command has these further words, and which goes on with this.
+fn text(words: &str, rest: &str) -> String {
+    format!(
+        "name='x'\nrole='server'\nworkloads=['requests']\nlanguage=''\nabout=''\n[start]\ncommand=['x','{{port}}',{words}]\n{rest}"
+    )
+}
+
+fn read(text: &str) -> Vec<Manifest> {
+    let source = Source::new("system.toml", text);
+    Manifest::parse(&source, Path::new("/h/systems/x")).unwrap_or_else(|error| panic!("{}", error.one_line()))
+}
+
+/// So many parts that each have their number.
+fn numbered(count: usize, part: impl Fn(usize) -> String) -> String {
+    (0..count).map(part).collect()
+}
+
+fn is_read(size: usize, made: impl Fn(usize) -> String) {
+    is_near_linear(size, |size| {
+        let text = made(size);
+        move || assert!(!read(&text).is_empty())
+    });
+}
+
+fn knobs(count: usize) -> String {
+    let words = numbered(count, |at| format!("'{{k{at}}}',"));
+    let knob = |at| format!("[knobs.k{at}]\ntype='integer'\ndefault=1\nabout=''\n");
+    text(&words, &numbered(count, knob))
+}
+
+#[test]
+fn knobs_that_are_all_used() {
+    is_read(100, knobs);
+    let applied = |count| knobs(count) + "[apply]\n" + &numbered(count, |at| format!("k{at}='{{value}}'\n"));
+    is_read(100, applied);
+}
+
+#[test]
+fn values_of_a_knob() {
+    let of_kind = |kind: &str, default: &str, values: String| {
+        let knob = format!("[knobs.k]\ntype='{kind}'\ndefault={default}\nabout=''\nvalues=[{values}]\n");
+        text("'{k}'", &knob)
+    };
+    is_read(500, |count| of_kind("integer", "0", numbered(count, |at| format!("{at},"))));
+    is_read(500, |count| of_kind("choice", "'w0'", numbered(count, |at| format!("'w{at}',"))));
+    is_read(500, |count| of_kind("any", "0", numbered(count, |at| format!("'w{at}',"))));
+    let most = of_kind("integer", "0", numbered(MOST_VALUES, |at| format!("{at},")));
+    assert_eq!(read(&most).len(), 1);
+}
+
+#[test]
+fn texts_with_placeholders() {
+    is_read(300, |count| text(&"'{port}{out}',".repeat(count), ""));
+    is_read(300, |count| text(&format!("'{}'", "{port}{{".repeat(count)), ""));
+    let env = |count| text("", &format!("env={{{}}}\n", numbered(count, |at| format!("A{at}='{{port}}',"))));
+    is_read(200, env);
+    let needs = |count| {
+        let words = numbered(count, |at| format!("'{{debian.d{at}}}',"));
+        let need = |at| {
+            format!(
+                "[[needs]]\nname='d'\ndebian={{name='d{at}',release='bookworm',packages=['erlang-base']}}\n"
+            )
+        };
+        text(&words, &numbered(count, need))
+    };
+    is_read(100, needs);
+}
+
+#[test]
+fn variants() {
+    // There are few, so the text of each may be long.
+    is_read(20, |count| {
+        text(
+            &"'{port}',".repeat(300),
+            &numbered(50, |at| {
+                format!("[variants.v{at}]\nget=''\nenv={{{}}}\n", numbered(count, |at| format!("A{at}='',")))
+            }),
+        )
+    });
+    let many = text("", &numbered(101, |at| format!("[variants.v{at}]\nget=''\n")));
+    let error = Manifest::parse(&Source::new("system.toml", many), Path::new("/h/systems/x"));
+    assert!(error.is_err_and(|error| error.one_line().contains("more than 100 variants")));
+}
+
+#[test]
+fn manifests_on_their_way() {
+    is_near_linear(50, |count| {
+        let sent = serde_json::to_string(&read(&knobs(count))).expect("it is written");
+        move || assert_eq!(serde_json::from_str::<Vec<Manifest>>(&sent).map_or(0, |all| all.len()), 1)
+    });
+}
+
+#[test]
+fn names_that_nobody_knows() {
+    is_near_linear(500, |length| {
+        let (word, known) = ("a".repeat(length), "b".repeat(length));
+        move || (0..100).for_each(|_| assert_eq!(crate::input::nearest(&word, [known.as_str()]), None))
+    });
+}
