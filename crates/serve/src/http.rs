@@ -40,8 +40,6 @@ pub(crate) struct Wants {
     pub bulk: bool,
     /// A request or a frame became complete.
     pub whole: bool,
-    /// Close the connection: nothing more can be understood.
-    pub abort: bool,
 }
 
 impl Wants {
@@ -49,7 +47,6 @@ impl Wants {
     pub(crate) fn add(&mut self, more: Self) {
         self.bulk |= more.bulk;
         self.whole |= more.whole;
-        self.abort |= more.abort;
     }
 }
 

@@ -72,7 +72,7 @@ impl Peer {
             Self::Frames(counter) => {
                 let before = counter.frames();
                 counter.push(bytes);
-                Wants { bulk: true, whole: counter.frames() > before, ..Wants::default() }
+                Wants { bulk: true, whole: counter.frames() > before }
             }
         }
     }

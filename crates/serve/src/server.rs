@@ -60,6 +60,8 @@ struct Seat {
     /// The last timer that was set for it.
     wakes_at: Option<Instant>,
     heard_all: bool,
+    /// What it sent was no TLS, or broke its rules: the server says why in an alert, and listens no more.
+    refused: bool,
     /// Set when the server has ended its side: until then it reads what the peer still sends.
     lingers_until: Option<Instant>,
 }
@@ -118,7 +120,7 @@ impl Seat {
         if secure.speaks_http2() {
             peer.agree_on_http2(rules);
         }
-        wants.abort |= !sound;
+        self.refused = !sound;
         if secure.ended() {
             self.peer.ended(&mut self.out);
         }
@@ -134,6 +136,9 @@ impl Seat {
             self.queued += self.peer.answers(now, &mut self.out);
             return;
         };
+        if self.refused {
+            return secure.seal(&[], &mut self.out);
+        }
         let mut plain = Vec::new();
         self.queued += self.peer.answers(now, &mut plain);
         secure.seal(&plain, &mut self.out);
@@ -151,6 +156,11 @@ impl Seat {
     /// Whether it has stood still for longer than this, although the server did not let it wait.
     fn stands_still(&self, patience: Duration, now: Instant) -> bool {
         now.duration_since(self.moved) > patience && self.peer.waits_until(now).is_none()
+    }
+
+    /// Whether the connection ends once all is sent.
+    fn is_over(&self) -> bool {
+        self.refused || self.peer.over(self.heard_all)
     }
 
     /// Whether neither side has ended the connection.
@@ -200,6 +210,7 @@ impl Worker<'_> {
             since: now,
             wakes_at: None,
             heard_all: false,
+            refused: false,
             lingers_until: None,
         });
     }
@@ -233,12 +244,14 @@ impl Worker<'_> {
     /// Ends a connection from the server's side.
     ///
     /// If the peer may still be sending, only the server's side is ended. When a socket is closed with unread data, the kernel
-    /// sends a reset, and the peer can lose the last answers before it reads them (RFC 9112, 9.6).
+    /// sends a reset, and the peer can lose the last answers, or an alert, before it reads them (RFC 9112, 9.6).
     fn hang_up(&mut self, io: &mut Io, conn: Conn, now: Instant) {
         let counts = self.counts;
         let Some(seat) = self.seat(conn) else { return };
-        counts.hung_up();
-        if !seat.peer.is_cut_short() {
+        if !seat.refused {
+            counts.hung_up();
+        }
+        if !seat.refused && !seat.peer.is_cut_short() {
             return self.leave(io, conn);
         }
         seat.lingers_until = Some(now + LINGER);
@@ -292,12 +305,8 @@ impl Worker<'_> {
         let now = Instant::now();
         let rules = Rules { room: HELD.saturating_sub(self.held), ..self.rules };
         let counts = self.counts;
-        let Some(seat) = self.seat(conn) else { return };
+        let Some(seat) = self.seat(conn).filter(|seat| !seat.refused) else { return };
         let wants = seat.hear(bytes, now, &rules, counts);
-        if wants.abort {
-            self.speak(io, conn, now);
-            return self.leave(io, conn);
-        }
         if wants.whole {
             seat.moved = now;
         }
@@ -336,7 +345,7 @@ impl Worker<'_> {
                 seat.moved = now;
             }
             seat.sending = io.send(conn, Payload::Owned(std::mem::take(&mut seat.out))).is_ok();
-        } else if seat.peer.over(seat.heard_all) {
+        } else if seat.is_over() {
             match seat.lingers_until {
                 _ if seat.heard_all => self.leave(io, conn),
                 None => self.hang_up(io, conn, now),

@@ -369,6 +369,29 @@ fn older_protocols_are_refused_with_an_alert_or_an_end() {
 }
 
 #[test]
+fn a_client_that_goes_on_sending_hears_why_it_is_refused() {
+    let issued = Issued::new(&["localhost", "127.0.0.1"], 1);
+    for io in backends() {
+        let target = Target::new(&issued, io);
+        let attacks = [&target.new, &target.old].map(|config| [(config, &[][..]), (config, &[0; 100])]);
+        for (config, content) in attacks.into_iter().flatten() {
+            let (mut client, mut stream) = (connection(config), target.connect());
+            client.write_tls(&mut stream).expect("a hello");
+            let (mut heard, flood) = (Vec::new(), record(DATA, content).repeat(100_000));
+            stream.write_all(&flood).expect("no reset while it sends");
+            finish(&stream);
+            stream.read_to_end(&mut heard).expect("no reset before the end");
+            let (mut rest, mut alerts) = (&heard[..], Vec::new());
+            while alerts.is_empty() && client.read_tls(&mut rest).expect("bytes") > 0 {
+                alerts.extend(client.process_new_packets().err());
+            }
+            assert!(matches!(alerts[..], [rustls::Error::AlertReceived(_)]), "{io}: {alerts:?} in {heard:?}");
+        }
+        target.assert_serves("data within a handshake");
+    }
+}
+
+#[test]
 fn a_new_handshake_within_a_connection_is_refused() {
     if !has("openssl") {
         return;
