@@ -83,11 +83,16 @@ impl Location {
     /// How many more rounds it takes until `decides` is true. It gets half the expected width of an interval at a level.
     fn rounds_until(&self, decides: impl Fn(&dyn Fn(f64) -> f64) -> bool) -> u32 {
         let Self { error, df, n, bound, .. } = *self;
-        let decided = |rounds: &usize| {
-            let grown = *rounds as f64 / n as f64;
+        let decided = |rounds: usize| {
+            let grown = rounds as f64 / n as f64;
             decides(&|level| (student::critical(level, df * grown) + MARGIN) * error / grown.sqrt() + bound)
         };
-        let needed = (n + 1..n + MOST_ROUNDS).find(decided).unwrap_or(n + MOST_ROUNDS);
+        // Intervals only become narrower with rounds.
+        let (mut needed, mut enough) = (n + 1, n + MOST_ROUNDS);
+        while needed < enough {
+            let middle = needed.midpoint(enough);
+            if decided(middle) { enough = middle } else { needed = middle + 1 }
+        }
         (needed - n) as u32
     }
 }
