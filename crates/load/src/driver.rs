@@ -130,7 +130,7 @@ pub(crate) struct Driver<'a, P: Protocol> {
     open: u64,
     /// What the thread had used, and how long it had waited for a core, when the window opened.
     cpu: Duration,
-    waited: Duration,
+    waited: Option<Duration>,
     /// When the next sweep is due.
     sweep_at: Time,
     window: bool,
@@ -265,7 +265,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             begun: 0,
             open: 0,
             cpu: Duration::ZERO,
-            waited: Duration::ZERO,
+            waited: None,
             sweep_at: now,
             window: false,
             tenth: 0,

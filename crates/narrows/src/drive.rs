@@ -13,6 +13,7 @@ use load::LoadError;
 use reactor::Address;
 use report::number;
 use systems::machine::Disturbance;
+use systems::unread::Unread;
 
 use crate::common::Usage;
 
@@ -25,14 +26,18 @@ impl Window {
     /// Notes the disturbances at this moment.
     pub fn record(&self, moment: load::Moment<'_>) {
         let [opened, closed] = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let so_far = || {
+            let unread = Unread::from_now();
+            Some(Disturbance::so_far(None)).filter(|_| unread.found().is_none())
+        };
         match moment {
-            load::Moment::Opened => _ = opened.get_or_insert_with(|| Disturbance::so_far(None)),
-            load::Moment::Closed => *closed = Some(Disturbance::so_far(None)),
+            load::Moment::Opened => *opened = opened.or_else(so_far),
+            load::Moment::Closed => *closed = so_far(),
             load::Moment::Passed { .. } => {}
         }
     }
 
-    /// The disturbances between the two moments.
+    /// The disturbances between the two moments. None are known if one of them could not be read.
     pub fn disturbed(&self) -> Disturbance {
         let [opened, closed] = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         opened.zip(closed).map_or_else(Disturbance::default, |(opened, closed)| closed.since(opened))

@@ -33,12 +33,12 @@ pub fn exact_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64, 0, 0, 0) };
 }
 
-/// How long the calling thread could run and waited for a core. Zero if the kernel does not say (`CONFIG_SCHED_INFO`).
-pub fn thread_waited() -> Duration {
+/// How long the calling thread could run and waited for a core. None if the kernel does not say (`CONFIG_SCHED_INFO`), or if this
+/// program has no descriptor left.
+pub fn thread_waited() -> Option<Duration> {
     // "time on a core, time waited, time slices", all in nanoseconds: Documentation/scheduler/sched-stats.rst
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let waited = text.split_ascii_whitespace().nth(1).and_then(|nanoseconds| nanoseconds.parse().ok());
-    Duration::from_nanos(waited.unwrap_or(0))
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
 /// The user and kernel CPU time that the calling thread has used.

@@ -15,6 +15,7 @@ use std::time::Duration;
 use crate::keeper::{self, Charge};
 use crate::proc;
 use crate::sys;
+use crate::unread;
 use crate::wait::{deadline_in, poll};
 
 /// A control group with a memory limit. Dropping it removes it; its processes must have ended.
@@ -111,13 +112,13 @@ pub(crate) fn held_s(other: Option<u32>) -> f64 {
     let mounts = read("/proc/self/mountinfo");
     let found = processes.filter_map(|process| Hierarchy::of_process(&mounts, &process, "cpu"));
     let groups: BTreeSet<PathBuf> = found.flat_map(|found| found.groups).collect();
-    let stats = groups.iter().filter_map(|group| fs::read_to_string(group.join("cpu.stat")).ok());
+    let stats = groups.iter().filter_map(|group| unread::text(group.join("cpu.stat")));
     stats.map(|stat| stopped_s(&stat)).sum()
 }
 
 /// A file of the kernel; empty if there is none.
 fn read(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default()
+    unread::text(path).unwrap_or_default()
 }
 
 /// The time in a `cpu.stat`: version 1 counts nanoseconds, version 2 microseconds.

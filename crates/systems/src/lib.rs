@@ -54,6 +54,7 @@ pub mod tcp;
 pub mod template;
 pub mod trace;
 mod tree;
+pub mod unread;
 pub mod wait;
 pub mod work;
 mod workload;

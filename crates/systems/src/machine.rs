@@ -3,7 +3,6 @@
 //! Knows this process and `/proc`; knows nothing of systems.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::process::Command;
 
 use rustix::process::{Resource, getrlimit};
@@ -12,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cgroup;
 use crate::sys;
+use crate::unread;
 
 /// The limit on open files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ pub(crate) fn core_set(cores: &[usize]) -> CpuSet {
 
 /// Seconds of CPU time that the hypervisor gave to others since the machine started, over all cores.
 pub fn stolen_s() -> f64 {
-    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let stat = unread::text("/proc/stat").unwrap_or_default();
     // cpu user nice system idle iowait irq softirq steal: proc(5)
     let words = stat.lines().next().unwrap_or_default().split_ascii_whitespace();
     let steal: f64 = words.skip(8).take(1).filter_map(|word| word.parse::<f64>().ok()).sum();
@@ -84,7 +84,7 @@ pub struct CoreTicks {
 impl CoreTicks {
     /// Reads them. No cores mean all of them.
     pub fn of(cores: &[usize]) -> Self {
-        Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default(), cores)
+        Self::parse(&unread::text("/proc/stat").unwrap_or_default(), cores)
     }
 
     fn parse(stat: &str, cores: &[usize]) -> Self {
@@ -111,7 +111,7 @@ impl CoreTicks {
 /// How often the processors have throttled because of heat since the machine started; 0 if the kernel does not count
 /// it.
 pub fn throttles() -> u64 {
-    let cpus = fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
+    let cpus = unread::entries("/sys/devices/system/cpu");
     cpus.map(|cpu| throttles_of(&cpu.path().join("thermal_throttle"))).sum()
 }
 
@@ -146,7 +146,7 @@ impl Disturbance {
 
 /// The counts of one processor: its core's plus its package's. The kernel repeats the package's with each of its cores.
 fn throttles_of(folder: &std::path::Path) -> u64 {
-    let count = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    let count = |name: &str| unread::text(folder.join(name))?.trim().parse::<u64>().ok();
     ["core_throttle_count", "package_throttle_count"].into_iter().filter_map(count).sum()
 }
 
@@ -167,7 +167,7 @@ pub struct MostFiles {
 impl MostFiles {
     /// Reads the limits of this process and of the kernel.
     pub fn read() -> Self {
-        let kernels = fs::read_to_string("/proc/sys/fs/nr_open").unwrap_or_default();
+        let kernels = unread::text("/proc/sys/fs/nr_open").unwrap_or_default();
         let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
         Self::of(hard, kernels.trim().parse().unwrap_or(u64::MAX), may_raise_limits())
     }
@@ -185,7 +185,7 @@ impl MostFiles {
 /// Whether this process may raise a hard limit: it has CAP_SYS_RESOURCE in the first user namespace, which maps every user
 /// to itself.
 fn may_raise_limits() -> bool {
-    let users = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let users = unread::text("/proc/self/uid_map").unwrap_or_default();
     let is_first = users.split_ascii_whitespace().eq(["0", "0", "4294967295"]);
     let allowed =
         || capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_RESOURCE));
@@ -194,7 +194,7 @@ fn may_raise_limits() -> bool {
 
 /// The number of local ports for connections to one address (net.ipv4.ip_local_port_range).
 pub fn ports() -> u64 {
-    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let text = unread::text("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let mut ends = text.split_ascii_whitespace().filter_map(|word| word.parse::<u64>().ok());
     match (ends.next(), ends.next()) {
         (Some(low), Some(high)) => high.saturating_add(1).saturating_sub(low),
@@ -204,7 +204,7 @@ pub fn ports() -> u64 {
 
 /// How many connections may wait to be accepted by one listening socket (net.core.somaxconn). 0 if it is unknown.
 pub fn backlog() -> u64 {
-    let text = fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
+    let text = unread::text("/proc/sys/net/core/somaxconn").unwrap_or_default();
     text.trim().parse().unwrap_or(0)
 }
 
@@ -215,7 +215,7 @@ pub fn available_memory() -> u64 {
 
 /// The number of sockets in TIME_WAIT. Each of them occupies a port for a minute.
 pub fn time_wait() -> u64 {
-    let text = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
+    let text = unread::text("/proc/net/sockstat").unwrap_or_default();
     let tcp = text.lines().find(|line| line.starts_with("TCP:")).unwrap_or_default();
     let mut words = tcp.split(' ').skip_while(|word| *word != "tw").skip(1);
     words.next().and_then(|word| word.parse().ok()).unwrap_or(0)
@@ -223,7 +223,7 @@ pub fn time_wait() -> u64 {
 
 /// The number of segments that TCP has retransmitted since the machine started.
 pub fn retransmits() -> u64 {
-    let text = fs::read_to_string("/proc/net/snmp").unwrap_or_default();
+    let text = unread::text("/proc/net/snmp").unwrap_or_default();
     // One line has the names, the next has the numbers.
     let mut lines = text.lines().filter(|line| line.starts_with("Tcp:")).map(str::split_ascii_whitespace);
     let (Some(names), Some(mut numbers)) = (lines.next(), lines.next()) else { return 0 };
@@ -298,7 +298,7 @@ impl Environment {
     /// Reads this machine. `files` is what [`raise_file_limit`] returned.
     pub fn read(files: Limit) -> Self {
         let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let text = |path: &str| fs::read_to_string(path).map(words).ok();
+        let text = |path: &str| unread::text(path).map(words);
         let kernel = |field: &str| text(&format!("/proc/sys/kernel/{field}")).unwrap_or_default();
         let sysctl =
             |name: &&str| Some(((*name).to_owned(), text(&format!("/proc/sys/{}", name.replace('.', "/")))?));
@@ -317,7 +317,7 @@ impl Environment {
 }
 
 fn field(path: &str, name: &str) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
+    let text = unread::text(path)?;
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'));
     value.map(|value| value.trim().to_owned())
 }
@@ -334,6 +334,8 @@ fn meminfo(name: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

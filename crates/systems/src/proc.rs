@@ -1,6 +1,7 @@
 //! Reads `/proc`: processes, their memory and context switches, listening sockets.
 //!
-//! Every reading is best effort: a process may vanish between any two lines, and then counts as nothing.
+//! Every reading is best effort: a process may vanish between any two lines, and then counts as nothing. What could not be read for
+//! another reason is kept by [`unread`].
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -9,6 +10,8 @@ use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+
+use crate::unread;
 
 /// The fields of `/proc/PID/stat` that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +37,7 @@ impl Stat {
 }
 
 pub(crate) fn stat(pid: u32) -> Option<Stat> {
-    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    parse_stat(&unread::text(format!("/proc/{pid}/stat"))?)
 }
 
 fn parse_stat(text: &str) -> Option<Stat> {
@@ -55,7 +58,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
 
 /// All processes of the machine.
 pub(crate) fn pids() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let entries = unread::entries("/proc");
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
@@ -76,7 +79,7 @@ pub(crate) fn with_descendants(roots: &[u32]) -> Vec<u32> {
 
 /// The limit on file locks that a process has. `None` if there is none, or no such process.
 pub(crate) fn locks_limit(pid: u32) -> Option<u64> {
-    number(&fs::read_to_string(format!("/proc/{pid}/limits")).ok()?, "Max file locks")
+    number(&unread::text(format!("/proc/{pid}/limits"))?, "Max file locks")
 }
 
 /// The program's name, for messages. The kernel keeps only its first bytes. The whole name is then among the words of
@@ -99,12 +102,12 @@ const KEPT_OF_A_NAME: usize = 15;
 
 /// The proportional set size in bytes.
 pub(crate) fn pss(pid: u32) -> Option<u64> {
-    kilobytes(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss:")
+    kilobytes(&unread::text(format!("/proc/{pid}/smaps_rollup"))?, "Pss:")
 }
 
 /// The peak resident size since the process started, in bytes.
 pub(crate) fn peak_rss(pid: u32) -> Option<u64> {
-    kilobytes(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmHWM:")
+    kilobytes(&unread::text(format!("/proc/{pid}/status"))?, "VmHWM:")
 }
 
 fn kilobytes(text: &str, field: &str) -> Option<u64> {
@@ -123,12 +126,12 @@ pub(crate) fn epolled(pids: impl IntoIterator<Item = u32>) -> HashMap<PathBuf, b
     for pid in pids {
         let link = |fd: &str| fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
         let is = |link: &PathBuf, what: &str| link.as_os_str().as_bytes().starts_with(what.as_bytes());
-        let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let open = unread::entries(format!("/proc/{pid}/fd"));
         for fd in open.filter_map(|entry| entry.file_name().into_string().ok()) {
             if !is(&link(&fd), "anon_inode:[eventpoll]") {
                 continue;
             }
-            let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
+            let info = unread::text(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
             let sockets = info.lines().filter_map(waited_for).map(|(fd, events)| (link(fd), events));
             let sockets = sockets.filter(|(link, _)| is(link, "socket:"));
             found.extend(sockets.map(|(link, events)| (link, events & EPOLLET != 0)));
@@ -150,7 +153,7 @@ fn waited_for(line: &str) -> Option<(&str, u64)> {
 
 /// The threads of a process.
 pub(crate) fn tasks(pid: u32) -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let entries = unread::entries(format!("/proc/{pid}/task"));
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
@@ -172,7 +175,7 @@ const COMPILERS: [&str; 5] = ["C1 Compiler", "C2 Compiler", "JVMCI", "JIT Compil
 /// What the scheduler says of each thread.
 pub(crate) fn scheduled(pid: u32) -> Vec<(u32, Scheduled)> {
     let tasks = tasks(pid).filter_map(|task| {
-        let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/task/{task}/{file}")).ok();
+        let read = |file: &str| unread::text(format!("/proc/{pid}/task/{task}/{file}"));
         let status = read("status")?;
         let involuntary = number(&status, "nonvoluntary_ctxt_switches:")?;
         let switches = number(&status, "voluntary_ctxt_switches:")?.checked_add(involuntary)?;
@@ -188,7 +191,7 @@ pub(crate) fn scheduled(pid: u32) -> Vec<(u32, Scheduled)> {
 /// Nanoseconds on a core of each thread, as far as the kernel says.
 pub(crate) fn on_core(pid: u32) -> impl Iterator<Item = (u32, u64)> {
     tasks(pid).filter_map(move |task| {
-        let schedstat = fs::read_to_string(format!("/proc/{pid}/task/{task}/schedstat")).ok()?;
+        let schedstat = unread::text(format!("/proc/{pid}/task/{task}/schedstat"))?;
         Some((task, nanoseconds(&schedstat, 0)?))
     })
 }
@@ -206,7 +209,7 @@ fn compiles(line: &str) -> bool {
 
 /// The memory of all TCP sockets of the machine, in pages.
 pub(crate) fn tcp_memory_pages() -> Option<u64> {
-    let text = fs::read_to_string("/proc/net/sockstat").ok()?;
+    let text = unread::text("/proc/net/sockstat")?;
     let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
     let mut words = line.split_ascii_whitespace().skip_while(|word| *word != "mem");
     words.nth(1)?.parse().ok()
@@ -237,8 +240,7 @@ impl Listener {
 
 /// All listening TCP sockets, at any address.
 pub(crate) fn listeners() -> Vec<Listener> {
-    let tables =
-        ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|table| fs::File::open(table).ok());
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(unread::open);
     tables.flat_map(|table| parse_listening(BufReader::new(table))).collect()
 }
 
@@ -282,14 +284,14 @@ pub(crate) fn holds(pid: u32, inodes: &HashSet<u64>) -> bool {
 
 /// The inodes of the sockets that a process holds.
 pub(crate) fn sockets(pid: u32) -> impl Iterator<Item = u64> {
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let descriptors = unread::entries(format!("/proc/{pid}/fd"));
     let targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
     targets.filter_map(|target| target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
 }
 
 /// The Unix sockets that accept connections: their inodes, and their paths as they were bound.
 pub(crate) fn unix_listeners() -> Vec<(u64, PathBuf)> {
-    parse_unix(&fs::read("/proc/net/unix").unwrap_or_default())
+    parse_unix(&unread::bytes("/proc/net/unix").unwrap_or_default())
 }
 
 fn parse_unix(table: &[u8]) -> Vec<(u64, PathBuf)> {

@@ -15,10 +15,11 @@ use systems::contact::Access;
 use systems::machine::Placement;
 use systems::manifest::Program;
 use systems::process::Running;
+use systems::unread::Unread;
 use systems::{Launch, Listening, Manifest, Role, Work, Workload};
 
 use crate::ask::{Ask, Bytes, Demand, ProxyProtocol};
-use crate::observation::Trial;
+use crate::observation::{Stage, Trial};
 use crate::session::driver::{Driver, Orders, schedule};
 use crate::session::generator::Generator;
 use crate::session::metering::Metering;
@@ -54,11 +55,20 @@ pub(super) struct Place<'a> {
 
 /// Measures what is at these places, at the same time.
 pub(super) fn measure(places: &[Place<'_>]) -> Result<Vec<Measurement>, TrialError> {
-    between_hooks(places, || {
+    let unread = Unread::from_now();
+    let measured = between_hooks(places, || {
         let (servers, clients): (Vec<_>, Vec<_>) =
             places.iter().partition(|place| place.manifest.role == Role::Server);
         if clients.is_empty() { drive::measure(&servers) } else { at_once(clients, clients::measure) }
-    })
+    });
+    match unread.found() {
+        // A system can also seem to have failed because of it.
+        Some(why) if !matches!(measured, Err(TrialError::Interrupted)) => {
+            let reason = format!("what the system did is not known, because Narrows cannot read {why}");
+            Err(TrialError::failed(Stage::Counts, reason))
+        }
+        _ => measured,
+    }
 }
 
 /// Does something between the `prepare` and the `conclude` of all systems.

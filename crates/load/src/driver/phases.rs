@@ -185,7 +185,8 @@ impl<P: Protocol> Driver<'_, P> {
         }
         self.cut_streams();
         self.tally.cpu = reactor::thread_cpu().saturating_sub(self.cpu);
-        self.tally.waited = reactor::thread_waited().saturating_sub(self.waited);
+        let waited = reactor::thread_waited().zip(self.waited);
+        self.tally.waited = waited.map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before));
         self.tally.busiest = crate::busy_share(self.tally.cpu, elapsed);
         (self.watch)(Moment::Closed);
     }
