@@ -1,13 +1,16 @@
-/* Makes the n-th call of a function fail, in the first process that loads it (LD_PRELOAD). NARROWS_FAULT names the function,
-   NARROWS_FAULT_AT the call. NARROWS_FAULT_LOG is a file that gets the number of calls when the process ends. */
+/* Makes a call of a function fail, in the first process that loads it (LD_PRELOAD). NARROWS_FAULT names the function, and
+   NARROWS_FAULT_AT the call, from 1. With NARROWS_FAULT_BY=place only the first call from each place of the program counts: a place is
+   what its stack looks like. NARROWS_FAULT_LOG is a file that gets the number of calls when the process ends. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdarg.h>
-#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,22 +18,31 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+enum { DEEPEST = 64, MOST_PLACES = 1 << 14 };
+
 static const char *chosen = "";
-static long at;
-static atomic_long calls;
-static int active;
+static long at, calls;
+static int active, by_place;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t places[MOST_PLACES];
+static long known;
+static __thread int looking;
 
 __attribute__((constructor)) static void begin(void) {
   char own[32];
-  const char *first = getenv("NARROWS_FAULT_PROCESS");
+  const char *first = getenv("NARROWS_FAULT_PROCESS"), *by = getenv("NARROWS_FAULT_BY");
   snprintf(own, sizeof own, "%d", getpid());
   if (first && strcmp(first, own) != 0) return; /* a child */
   setenv("NARROWS_FAULT_PROCESS", own, 1);
   if (!getenv("NARROWS_FAULT") || !getenv("NARROWS_FAULT_AT")) return;
   chosen = getenv("NARROWS_FAULT");
   at = atol(getenv("NARROWS_FAULT_AT"));
+  by_place = by && strcmp(by, "place") == 0;
+  void *frames[1];
+  backtrace(frames, 1); /* the first call loads a library */
   active = getpid();
 }
 
@@ -40,15 +52,32 @@ __attribute__((destructor)) static void end(void) {
   active = 0;
   FILE *file = fopen(log, "w");
   if (file) {
-    fprintf(file, "%ld", (long)calls);
+    fprintf(file, "%ld", calls);
     fclose(file);
   }
 }
 
+/* Whether the stack looks like none before. */
+static int is_new(void **frames, int count) {
+  uint64_t place = 14695981039346656037u;
+  for (int i = 0; i < count; i++) place = (place ^ (uintptr_t)frames[i]) * 1099511628211u;
+  for (long i = 0; i < known; i++)
+    if (places[i] == place) return 0;
+  if (known < MOST_PLACES) places[known++] = place;
+  return 1;
+}
+
 /* Whether this call fails. */
 static int fails(const char *name) {
-  if (!active || strcmp(name, chosen) != 0 || active != getpid()) return 0;
-  return atomic_fetch_add(&calls, 1) + 1 == at;
+  void *frames[DEEPEST];
+  if (!active || strcmp(name, chosen) != 0 || active != getpid() || looking) return 0;
+  looking = 1;
+  int count = by_place ? backtrace(frames, DEEPEST) : 0;
+  looking = 0;
+  pthread_mutex_lock(&lock);
+  int fail = (!by_place || is_new(frames, count)) && ++calls == at;
+  pthread_mutex_unlock(&lock);
+  return fail;
 }
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -83,22 +112,50 @@ OPEN(open64)
   }
 OPENAT(openat)
 OPENAT(openat64)
+DIR *opendir(const char *path) {
+  FAIL("open", EMFILE, NULL);
+  return NEXT(opendir)(path);
+}
 
 ssize_t read(int fd, void *to, size_t size) {
   FAIL("read", EIO, -1);
   return NEXT(read)(fd, to, size);
 }
+ssize_t readv(int fd, const struct iovec *to, int count) {
+  FAIL("read", EIO, -1);
+  return NEXT(readv)(fd, to, count);
+}
 ssize_t pread64(int fd, void *to, size_t size, off64_t where) {
   FAIL("read", EIO, -1);
   return NEXT(pread64)(fd, to, size, where);
+}
+ssize_t recv(int fd, void *to, size_t size, int flags) {
+  FAIL("read", EIO, -1);
+  return NEXT(recv)(fd, to, size, flags);
+}
+ssize_t recvmsg(int fd, struct msghdr *to, int flags) {
+  FAIL("read", EIO, -1);
+  return NEXT(recvmsg)(fd, to, flags);
 }
 ssize_t write(int fd, const void *from, size_t size) {
   FAIL("write", ENOSPC, -1);
   return NEXT(write)(fd, from, size);
 }
+ssize_t writev(int fd, const struct iovec *from, int count) {
+  FAIL("write", ENOSPC, -1);
+  return NEXT(writev)(fd, from, count);
+}
 ssize_t pwrite64(int fd, const void *from, size_t size, off64_t where) {
   FAIL("write", ENOSPC, -1);
   return NEXT(pwrite64)(fd, from, size, where);
+}
+ssize_t send(int fd, const void *from, size_t size, int flags) {
+  FAIL("write", ENOBUFS, -1);
+  return NEXT(send)(fd, from, size, flags);
+}
+ssize_t sendmsg(int fd, const struct msghdr *from, int flags) {
+  FAIL("write", ENOBUFS, -1);
+  return NEXT(sendmsg)(fd, from, flags);
 }
 int fsync(int fd) {
   FAIL("fsync", EIO, -1);

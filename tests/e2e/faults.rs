@@ -1,38 +1,64 @@
 //! Calls of the operating system fail, one after the other: there is never a wrong figure, a lost trial, a hang or a leftover.
 //!
-//! A library that is loaded first (`faults.c`) makes the n-th call of a function fail. A test tries a few of the calls that there
-//! are. `NARROWS_FAULTS=all cargo test --test e2e faults` tries each.
+//! A library that is loaded first (`faults.c`) makes a call of a function fail. A test tries a few of the calls that there are. Trials
+//! make thousands of calls, and how many depends on the clock, so there each place of the program counts that calls a function.
+//! `NARROWS_FAULTS=all cargo test --test e2e faults` tries each until none is left, and `NARROWS_FAULTS=open,read` those of some
+//! functions.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
+use lab::observation::{Observation, Outcome};
 use stats::SplitMix64;
 
 use crate::preloaded::library;
 use crate::support::fake::Lab;
 use crate::support::home::Home;
-use crate::support::{
-    Ended, Guarded, NARROWS, Served, assert_adds_up, backends, mark, narrows, new_mark, run, until,
-};
+use crate::support::{Ended, NARROWS, Served, assert_adds_up, backends, mark, narrows, new_mark, run, until};
+
+/// The functions that fail. Each command is tried with all of them, although it may never call some.
+const FUNCTIONS: [&str; 10] = [
+    "open",
+    "read",
+    "write",
+    "fsync",
+    "rename",
+    "clone",
+    "mmap",
+    "connect",
+    "io_uring_enter",
+    "io_uring_setup",
+];
+
+/// What counts: each call of a function, or the first from each place of the program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Call,
+    Place,
+}
 
 /// A call that fails.
 struct Fault<'a> {
     library: &'a Path,
     function: &'a str,
-    /// The call, from 1. With 0 none fails.
+    by: By,
+    /// The call or the place, from 1. With 0 none fails.
     at: u32,
     log: PathBuf,
 }
 
 impl Fault<'_> {
-    fn variables(&self) -> [(&'static str, String); 4] {
-        let Self { library, function, at, log } = self;
+    fn variables(&self) -> [(&'static str, String); 5] {
         [
-            ("LD_PRELOAD", library.display().to_string()),
-            ("NARROWS_FAULT", (*function).to_owned()),
-            ("NARROWS_FAULT_AT", at.to_string()),
-            ("NARROWS_FAULT_LOG", log.display().to_string()),
+            ("LD_PRELOAD", self.library.display().to_string()),
+            ("NARROWS_FAULT", self.function.to_owned()),
+            ("NARROWS_FAULT_BY", if self.by == By::Place { "place" } else { "call" }.to_owned()),
+            ("NARROWS_FAULT_AT", self.at.to_string()),
+            ("NARROWS_FAULT_LOG", self.log.display().to_string()),
         ]
     }
 
@@ -40,32 +66,97 @@ impl Fault<'_> {
         command.envs(self.variables())
     }
 
-    /// How many calls there were. Zero if the program could not end as usual.
-    fn calls(&self) -> u32 {
-        fs::read_to_string(&self.log).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+    /// How many calls or places there were. None if the program could not end as usual.
+    fn calls(&self) -> Option<u32> {
+        fs::read_to_string(&self.log).ok().and_then(|text| text.parse().ok())
+    }
+
+    /// Calls `test` with it. Returns whether there were so many calls.
+    fn strikes(&self, test: impl Fn(&Self) -> Ended) -> bool {
+        let _ = fs::remove_file(&self.log);
+        let ended = test(self);
+        // Rust's own library ends the program if a new thread gets no second stack.
+        let stack = ended.stderr.contains("alternative stack");
+        let ends = matches!(ended.status.code(), Some(0..=3 | 130));
+        assert!(stack || ends && !ended.stderr.contains("panicked"), "{ended:#?}");
+        self.calls().is_none_or(|calls| calls >= self.at)
     }
 }
 
 /// Calls `test` with a fault at some of the calls of each function. `test` returns what became of it.
-fn each(folder: &Home, functions: &[&str], test: impl Fn(&Fault) -> Ended) {
+fn each(folder: &Home, by: By, test: impl Fn(&Fault) -> Ended) {
     let Some(library) = library("faults") else { return };
-    let all = std::env::var("NARROWS_FAULTS").is_ok_and(|text| text == "all");
-    let mut rng = SplitMix64::new(7);
-    for function in functions {
-        let fault = |at| Fault { library: &library, function, at, log: folder.path("calls") };
+    let wanted = std::env::var("NARROWS_FAULTS").unwrap_or_default();
+    let named = |function: &str| wanted.split(',').any(|name| name == function);
+    let all = !wanted.is_empty();
+    let (mut rng, mut failed) = (SplitMix64::new(7), Vec::new());
+    for function in FUNCTIONS.into_iter().filter(|function| !all || wanted == "all" || named(function)) {
+        let fault = |at| Fault { library: &library, function, by, at, log: folder.path("calls") };
         let none = fault(0);
-        test(&none).code(0);
-        let calls = none.calls();
-        let some = (0..3).map(|_| 1 + rng.below(u64::from(calls.max(1))) as u32);
-        let at: Vec<u32> = if all { (1..=calls).collect() } else { some.take(calls as usize).collect() };
-        for at in at {
-            let ended = test(&fault(at));
-            let text = &ended.stderr;
-            // Rust's own library ends the program if a new thread gets no second stack.
-            let stack = text.contains("alternative stack");
-            let ends = matches!(ended.status.code(), Some(0..=3 | 130));
-            assert!(stack || ends && !text.contains("panicked"), "call {at} of {function}: {ended:#?}");
+        none.strikes(|fault| test(fault).code(0));
+        let calls = none.calls().expect("it ends");
+        let few = if by == By::Call { 3 } else { 1 };
+        let some = (0..few.min(calls)).map(|_| 1 + rng.below(u64::from(calls)) as u32).collect();
+        let numbers: Vec<u32> = if all { (1..=2 * calls + 10).collect() } else { some };
+        for at in numbers.into_iter().take_while(|_| calls > 0) {
+            let strikes = catch_unwind(AssertUnwindSafe(|| fault(at).strikes(&test)));
+            match strikes {
+                Ok(false) if all => break,
+                Ok(_) => {}
+                // The others are tried too, so that one run shows all.
+                Err(_) => failed.push(format!("{at} of {function}")),
+            }
         }
+        println!("{function}: {calls}");
+    }
+    assert!(failed.is_empty(), "{} failed: {}", failed.len(), failed.join(", "));
+}
+
+/// Removes the stores and reports of a home.
+fn forget(home: &Home) {
+    for folder in ["", "state/narrows/"] {
+        for name in ["narrows.db", "narrows.db-wal", "narrows.db-shm", "narrows.html"] {
+            let _ = fs::remove_file(home.path(&format!("{folder}{name}")));
+        }
+    }
+}
+
+/// The observations of a home whose store may not have been made.
+fn kept(home: &Home) -> Vec<Observation> {
+    if home.store_path().exists() && home.has_run() { home.observations() } else { Vec::new() }
+}
+
+/// Asserts that a run has all of its trials, and that each measured what it can measure or says why it failed.
+fn assert_whole(home: &Home) {
+    let seen = home.observations();
+    assert_eq!(seen.len(), home.planned(), "all trials");
+    for seen in &seen {
+        let Outcome::Measured(found) = &seen.outcome else { continue };
+        let system = &found.system;
+        let known = found.successes > 0
+            && found.generator.cpu_s > 0.0
+            && system.cpu_s > 0.0
+            && system.peak_pss_bytes > 0
+            && system.peak_rss_bytes > 0
+            && system.context_switches > 0
+            && !system.pss_course.is_empty();
+        assert!(known, "{found:#?}");
+    }
+}
+
+/// Asserts that what a run has kept is whole, or becomes so when it is resumed.
+fn assert_kept(home: &Home, ended: &Ended) {
+    home.assert_nothing_left();
+    let before = kept(home);
+    if !ended.status.success() && home.has_run() {
+        let store = home.store_path().display().to_string();
+        let resumed = home.run(["run", "--resume", "last", "--store", &store]);
+        // If no trial before it measured anything, nothing can be said at the end.
+        assert!(matches!(resumed.status.code(), Some(0 | 1)), "{resumed:#?}");
+        assert_eq!(home.observations()[..before.len()], before, "what was kept stays");
+    }
+    if ended.status.success() || home.has_run() {
+        assert_whole(home);
     }
 }
 
@@ -73,40 +164,24 @@ fn each(folder: &Home, functions: &[&str], test: impl Fn(&Fault) -> Ended) {
 fn a_run_has_the_same_findings_or_says_what_failed_and_can_be_resumed() {
     let lab = Lab::new();
     let words = ["run", "e", "--fake", "truth.toml", "--seed", "1", "--rounds", "2"];
-    let forget = || {
-        for name in ["narrows.db", "narrows.db-wal", "narrows.db-shm", "narrows.html"] {
-            let _ = fs::remove_file(lab.home.path(name));
-        }
-    };
     lab.home.run(words).code(0);
     let (findings, all) = (lab.report("json"), lab.home.observations());
-    each(&lab.home, &["open", "read", "write", "fsync", "rename", "clone", "mmap"], |fault| {
-        forget();
+    each(&lab.home, By::Call, |fault| {
+        forget(&lab.home);
         let ended = run(fault.put(&mut lab.home.narrows(words)));
         lab.home.assert_nothing_left();
-        let kept = if lab.home.store_path().exists() && lab.home.has_run() {
-            lab.home.observations()
-        } else {
-            Vec::new()
-        };
+        let kept = kept(&lab.home);
         assert_eq!(all[..kept.len()].len(), kept.len(), "no trial more than there are");
         let same = |ended: &Ended| {
             // A manifest that could not be read leaves its system out, which is said.
             let less = ended.stderr.contains("is left out");
-            let (at, function) = (fault.at, fault.function);
-            assert!(less || lab.report("json") == findings, "call {at} of {function}: {ended:#?}");
+            assert!(less || lab.report("json") == findings, "{ended:#?}");
         };
         if ended.status.success() {
             same(&ended);
         } else if lab.home.has_run() {
             lab.home.run(["run", "--resume", "last", "--fake", "truth.toml"]).code(0);
-            assert_eq!(
-                lab.home.observations()[..kept.len()],
-                kept,
-                "call {} of {}",
-                fault.at,
-                fault.function
-            );
+            assert_eq!(lab.home.observations()[..kept.len()], kept);
             same(&ended);
         }
         ended
@@ -114,12 +189,12 @@ fn a_run_has_the_same_findings_or_says_what_failed_and_can_be_resumed() {
 }
 
 /// Asserts that the result of `load` adds up, and that all is right if it says so.
-fn assert_sound(ended: &Ended, fault: &Fault) {
+fn assert_sound(ended: &Ended) {
     if !ended.stdout.is_empty() {
         let json = ended.json();
         assert_adds_up(&json);
         if ended.status.success() {
-            assert_eq!(json["completed"], 50, "call {} of {}: {json}", fault.at, fault.function);
+            assert_eq!(json["completed"], 50, "{json}");
         }
     }
 }
@@ -128,27 +203,29 @@ fn assert_sound(ended: &Ended, fault: &Fault) {
 fn a_drive_adds_up_or_says_what_failed() {
     let (home, server) = (Home::new(), Served::start(&[]));
     for io in backends() {
-        let functions =
-            ["open", "read", "write", "clone", "mmap", "connect", "io_uring_enter", "io_uring_setup"];
-        each(&home, &functions, |fault| {
+        each(&home, By::Call, |fault| {
             let words = ["load", &server.http, "-n", "50", "-c", "2", "--json", "--reactor", io];
             let ended = run(fault.put(&mut home.narrows(words)));
             home.assert_nothing_left();
-            assert_sound(&ended, fault);
+            assert_sound(&ended);
             ended
         });
     }
 }
 
+/// A machine whose agent has this fault.
+fn agent(fault: &Fault) -> String {
+    let variables: Vec<String> = fault.variables().map(|(name, value)| format!("{name}={value}")).into();
+    format!("exec:env {} {NARROWS} agent", variables.join(" "))
+}
+
 #[test]
 fn an_agent_adds_up_or_is_named() {
     let (home, server) = (Home::new(), Served::start(&[]));
-    each(&home, &["open", "read", "write", "clone", "mmap", "io_uring_setup"], |fault| {
-        let variables: Vec<String> = fault.variables().map(|(name, value)| format!("{name}={value}")).into();
-        let agent = format!("exec:env {} {NARROWS} agent", variables.join(" "));
-        let words = ["load", &server.http, "-n", "50", "-c", "2", "--json", "--gen", &agent];
+    each(&home, By::Call, |fault| {
+        let words = ["load", &server.http, "-n", "50", "-c", "2", "--json", "--gen", &agent(fault)];
         let ended = home.run(words);
-        assert_sound(&ended, fault);
+        assert_sound(&ended);
         ended
     });
 }
@@ -156,49 +233,84 @@ fn an_agent_adds_up_or_is_named() {
 #[test]
 fn a_server_serves_or_ends() {
     let home = Home::new();
-    each(&home, &["open", "read", "clone", "mmap", "io_uring_enter", "io_uring_setup"], |fault| {
-        let own = new_mark();
-        let mut command = narrows(["serve", "--port", "0"]);
-        command.stdout(std::process::Stdio::null());
-        let mut child = mark(fault.put(&mut command), &own).spawn().expect("it starts");
-        let mut lines =
-            std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().expect("its errors")));
-        let first = lines.next().and_then(Result::ok).unwrap_or_default();
-        if let Some(url) = first.strip_prefix("serving ") {
-            // It may refuse some of it.
-            let words = ["load", url, "-n", "50", "-c", "2", "--json", "--timeout", "5s"];
-            let json = run(&mut home.narrows(words));
-            if !json.stdout.is_empty() {
-                assert_adds_up(&json.json());
-            }
+    for io in backends() {
+        each(&home, By::Call, |fault| serve(&home, io, fault));
+    }
+}
+
+/// Lets a server with a fault answer requests, and stops it.
+fn serve(home: &Home, io: &str, fault: &Fault) -> Ended {
+    let own = new_mark();
+    let mut command = narrows(["serve", "--port", "0", "--reactor", io]);
+    command.stdout(std::process::Stdio::null());
+    let mut child = mark(fault.put(&mut command), &own).spawn().expect("it starts");
+    let (sender, lines) = std::sync::mpsc::channel();
+    let said = BufReader::new(child.stderr.take().expect("its errors")).lines();
+    std::thread::spawn(move || said.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    // If this line is what could not be written, none comes.
+    let first = lines.recv_timeout(Duration::from_secs(10)).unwrap_or_default();
+    if let Some(url) = first.strip_prefix("serving ") {
+        // It may refuse some of it.
+        let words = ["load", url, "-n", "50", "-c", "2", "--json", "--timeout", "5s"];
+        let json = run(&mut home.narrows(words));
+        if !json.stdout.is_empty() {
+            assert_adds_up(&json.json());
         }
-        let pid = i32::try_from(child.id()).expect("a process number");
-        // SAFETY: a plain system call. The child has not been reaped, so the id is still its own.
-        unsafe { libc::kill(pid, libc::SIGTERM) };
-        let mut status = None;
-        let ended = until(|| {
-            status = child.try_wait().expect("its state");
-            status.is_some()
-        });
-        let rest: Vec<String> = lines.map_while(Result::ok).collect();
-        if !ended {
-            let _ = child.kill();
-        }
-        let status =
-            status.unwrap_or_else(|| panic!("call {} of {}: it did not end", fault.at, fault.function));
-        Ended { status, stdout: String::new(), stderr: format!("{first}\n{}", rest.join("\n")) }
+    }
+    let pid = i32::try_from(child.id()).expect("a process number");
+    // SAFETY: a plain system call. The child has not been reaped, so the id is still its own.
+    unsafe { libc::kill(pid, libc::SIGTERM) };
+    let mut status = None;
+    let ended = until(|| {
+        status = child.try_wait().expect("its state");
+        status.is_some()
+    });
+    if !ended {
+        let _ = child.kill();
+    }
+    let rest: Vec<String> = lines.iter().collect();
+    let status = status.unwrap_or_else(|| panic!("it did not end"));
+    Ended { status, stdout: String::new(), stderr: format!("{first}\n{}", rest.join("\n")) }
+}
+
+#[test]
+fn a_run_of_servers_is_whole_or_says_what_failed_and_can_be_resumed() {
+    let home = Home::new();
+    home.twin("twin");
+    home.experiment("requests", "[\"twin\"]", 1, "[[grid]]\nconnections = 2\n");
+    each(&home, By::Place, |fault| {
+        forget(&home);
+        let ended = run(fault.put(&mut home.narrows(["run", "e", "--rounds", "file", "--seed", "1"])));
+        assert_kept(&home, &ended);
+        ended
     });
 }
 
 #[test]
-fn commands_that_are_tried_leave_nothing() {
+fn a_run_on_an_agent_is_whole_or_names_it_and_can_be_resumed() {
     let home = Home::new();
-    each(&home, &["fsync", "rename", "clone"], |fault| {
+    home.twin("twin");
+    home.experiment("requests", "[\"twin\"]", 1, "[[grid]]\nconnections = 2\n");
+    each(&home, By::Place, |fault| {
+        forget(&home);
+        let machines = ["--sut", &agent(fault), "--gen", "local", "--address", "127.0.0.1"];
+        let words = [&["run", "e", "--rounds", "file", "--seed", "1"][..], &machines].concat();
+        let ended = run(&mut home.narrows(words));
+        assert_kept(&home, &ended);
+        ended
+    });
+}
+
+#[test]
+fn commands_that_are_tried_are_whole_or_leave_nothing() {
+    let home = Home::new();
+    each(&home, By::Place, |fault| {
+        forget(&home);
         let server = format!("{NARROWS} serve -p {{port}}");
         let more = ["--rounds", "1", "--warmup", "10ms", "-d", "50ms", "-c", "2"];
         let words = [&["try", &server, &server][..], &more].concat();
-        let ended = Guarded::spawn(fault.put(&mut home.narrows(words))).end();
-        home.assert_nothing_left();
+        let ended = run(fault.put(&mut home.narrows(words)));
+        assert_kept(&home, &ended);
         ended
     });
 }
