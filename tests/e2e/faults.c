@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -117,8 +118,15 @@ DIR *opendir(const char *path) {
   return NEXT(opendir)(path);
 }
 
+/* Whether Rust's own library asks what became of an exec: 8 bytes of a pipe or a pair of sockets. If that fails, it waits for the child, which may wait
+   for the parent. Neither fails so in the kernel. */
+static int asks_of_exec(int fd, size_t size) {
+  struct stat about;
+  return size == 8 && fstat(fd, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISSOCK(about.st_mode));
+}
+
 ssize_t read(int fd, void *to, size_t size) {
-  FAIL("read", EIO, -1);
+  if (!asks_of_exec(fd, size)) FAIL("read", EIO, -1);
   return NEXT(read)(fd, to, size);
 }
 ssize_t readv(int fd, const struct iovec *to, int count) {
