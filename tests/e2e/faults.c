@@ -118,11 +118,15 @@ DIR *opendir(const char *path) {
   return NEXT(opendir)(path);
 }
 
-/* Whether Rust's own library asks what became of an exec: 8 bytes of a pipe or a pair of sockets. If that fails, it waits for the child, which may wait
-   for the parent. Neither fails so in the kernel. */
+/* Whether Rust's own library asks what became of an exec: 8 bytes of a pipe, or of a pair of sockets of packets. If that fails, it
+   waits for the child, which may wait for the parent. Neither fails so in the kernel. */
 static int asks_of_exec(int fd, size_t size) {
   struct stat about;
-  return size == 8 && fstat(fd, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISSOCK(about.st_mode));
+  int type = 0;
+  socklen_t length = sizeof type;
+  if (size != 8) return 0;
+  if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0) return type == SOCK_SEQPACKET;
+  return fstat(fd, &about) == 0 && S_ISFIFO(about.st_mode);
 }
 
 ssize_t read(int fd, void *to, size_t size) {
@@ -138,7 +142,7 @@ ssize_t pread64(int fd, void *to, size_t size, off64_t where) {
   return NEXT(pread64)(fd, to, size, where);
 }
 ssize_t recv(int fd, void *to, size_t size, int flags) {
-  FAIL("read", EIO, -1);
+  if (!asks_of_exec(fd, size)) FAIL("read", EIO, -1);
   return NEXT(recv)(fd, to, size, flags);
 }
 ssize_t recvmsg(int fd, struct msghdr *to, int flags) {
