@@ -12,7 +12,7 @@ fn main() {
         build.flag(flag);
     }
     build.flag("-fno-stack-protector").flag("-U_FORTIFY_SOURCE");
-    // Compiled first, and linked then: zig's compiler, which builds for other processors, finds no headers with -nostdlib.
+    // It is compiled and linked in two steps: zig's compiler, which builds for other processors, finds no headers with -nostdlib.
     let objects = build.compile_intermediates();
     let mut command = build.get_compiler().to_command();
     command.args(["-shared", "-nostdlib", "-s", "-Wl,--build-id=none", "-o"]).arg(out).args(objects);

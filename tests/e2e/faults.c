@@ -118,8 +118,8 @@ DIR *opendir(const char *path) {
   return NEXT(opendir)(path);
 }
 
-/* Whether Rust's own library asks what became of an exec: 8 bytes of a pipe, or of a pair of sockets of packets. If that fails, it
-   waits for the child, which may wait for the parent. Neither fails so in the kernel. */
+/* Whether Rust's own library reads what became of an exec: 8 bytes from a pipe or from a socket of packets. If this read fails, the
+   library waits for the child, and the child may wait for the parent. The kernel does not let this read fail. */
 static int asks_of_exec(int fd, size_t size) {
   struct stat about;
   int type = 0;

@@ -101,7 +101,7 @@ pub fn squeezed(text: &str) -> String {
     without.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A pipe that is full, so that who writes to it waits until somebody reads, and how many bytes are in it.
+/// A full pipe, and how many bytes are in it. Who writes to it waits until somebody reads.
 pub fn full_pipe() -> (PipeReader, PipeWriter, usize) {
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     // SAFETY: a plain system call on a file that is open.

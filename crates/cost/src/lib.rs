@@ -41,7 +41,7 @@ pub fn near_linear(some: &dyn Fn(), twice: &dyn Fn()) -> Result<(), String> {
     }
 }
 
-/// Asserts the same of work that some input of a size is made for.
+/// Makes work for an input of this size and for one of twice the size, and asserts the same of both.
 ///
 /// # Panics
 ///

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use cost::near_linear;
+use cost::is_near_linear;
 use stats::Noise;
 use systems::{Catalog, Manifest, Point, Source, Value, Workload};
 
@@ -21,15 +21,6 @@ use crate::simulation::{Rounds, observed, plan};
 
 /// So many scenarios, or so much else, and then twice as many.
 const SOME: usize = 500;
-
-/// Work whose cost is counted, on an input that was made before.
-type Work = Box<dyn Fn()>;
-
-/// Asserts that the work on an input of twice the size takes about twice the CPU time.
-fn is_near_linear(work: impl Fn(usize) -> Work) {
-    let (some, twice) = (work(SOME), work(2 * SOME));
-    assert_eq!(near_linear(&some, &twice), Ok(()));
-}
 
 /// A plan of so many scenarios in three rounds, and what they showed.
 fn scenarios(count: usize) -> (Plan, Vec<Observation>) {
@@ -72,47 +63,47 @@ fn chosen(name: &str, findings: &Findings) -> Chosen {
 
 /// Asserts the cost of the comparison of two runs that found the same, and of one with itself.
 fn is_compared(made: fn(usize) -> (Plan, Vec<Observation>), second: &'static str, with_earlier: bool) {
-    is_near_linear(|count| {
+    is_near_linear(SOME, |count| {
         let (plan, seen) = made(count);
         let found = findings(&plan, &seen);
         let (a, b) = (chosen("a", &found), chosen(second, &found));
         let runs = (0..5).map(|at| chosen(&at.to_string(), &found)).collect();
         let history = with_earlier.then(|| History { runs, first_is_later: false });
-        Box::new(move || {
+        move || {
             let found = compare(&a, &b, history.as_ref());
             assert_eq!((found.matched.len(), found.unmatched.len()), (count, 0));
-        })
+        }
     });
 }
 
 #[test]
 fn findings_of_scenarios() {
-    is_near_linear(|count| {
+    is_near_linear(SOME, |count| {
         let (plan, seen) = scenarios(count);
-        Box::new(move || {
+        move || {
             let found = findings(&plan, &seen);
             assert_eq!(found.experiments[0].figures[0].estimates.len(), count + 1);
-        })
+        }
     });
 }
 
 #[test]
 fn findings_of_experiments() {
-    is_near_linear(|count| {
+    is_near_linear(SOME, |count| {
         let (plan, seen) = experiments(count);
-        Box::new(move || assert_eq!(findings(&plan, &seen).experiments.len(), count))
+        move || assert_eq!(findings(&plan, &seen).experiments.len(), count)
     });
 }
 
 #[test]
 fn findings_of_experiments_that_are_judged_together() {
-    is_near_linear(|count| {
+    is_near_linear(SOME, |count| {
         let (mut plan, seen) = experiments(count);
         plan.together = true;
         for planned in plan.experiments.iter_mut().skip(1) {
             planned.setup.repeats = Some("e0".to_owned());
         }
-        Box::new(move || assert_eq!(findings(&plan, &seen).experiments[0].builds, Some(count)))
+        move || assert_eq!(findings(&plan, &seen).experiments[0].builds, Some(count))
     });
 }
 
@@ -143,66 +134,66 @@ fn experiments_of_two_runs_beside_earlier_ones() {
 
 #[test]
 fn scenarios_that_only_one_run_has() {
-    is_near_linear(|count| {
+    is_near_linear(SOME, |count| {
         let (plan, seen) = scenarios(count);
         let (a, mut b) = (chosen("a", &findings(&plan, &seen)), chosen("b", &Findings::default()));
         b.findings.experiments = a.findings.experiments.clone();
         b.findings.experiments[0].figures[0].estimates.retain(|e| e.is_reference());
-        Box::new(move || assert_eq!(compare(&a, &b, None).unmatched.len(), count))
+        move || assert_eq!(compare(&a, &b, None).unmatched.len(), count)
     });
 }
 
 #[test]
 fn histories_of_scenarios() {
     for of_commits in [false, true] {
-        is_near_linear(|count| {
+        is_near_linear(SOME, |count| {
             let (plan, seen) = scenarios(count);
             let found = findings(&plan, &seen);
             let run = |run| Occasion { run, started_unix_s: 0.0, of_commits, findings: found.clone() };
             let runs = [run(1), run(2)];
-            Box::new(move || assert_eq!(history(&runs).len(), count))
+            move || assert_eq!(history(&runs).len(), count)
         });
     }
 }
 
 #[test]
 fn histories_of_runs() {
-    is_near_linear(|count| {
+    is_near_linear(SOME, |count| {
         let (plan, seen) = scenarios(1);
         let found = findings(&plan, &seen);
         let run = |run| Occasion { run, started_unix_s: 0.0, of_commits: false, findings: found.clone() };
         let runs: Vec<Occasion> = (0..count as i64).map(run).collect();
-        Box::new(move || assert_eq!(history(&runs)[0].points.len(), count))
+        move || assert_eq!(history(&runs)[0].points.len(), count)
     });
 }
 
 #[test]
 fn rounds_of_new_scenarios() {
-    is_near_linear(|count| {
+    is_near_linear(SOME, |count| {
         let of_value = |value: usize| {
             let point = Point::from([("knob".to_owned(), Value::Integer(value as i64))]);
             Scenario::new("e", "s", Workload::Requests, point).expect("the defaults are work")
         };
         let new: Vec<Scenario> = (1..=count).map(of_value).collect();
         let begun = plan(1, Rounds::Fixed(1), 1);
-        Box::new(move || {
+        move || {
             let mut plan = begun.clone();
             (0..3).for_each(|_| plan.add_round(0, &new));
             assert_eq!(plan.experiments[0].scenarios.len(), count + 2);
-        })
+        }
     });
 }
 
 #[test]
 fn rounds_of_experiments() {
-    is_near_linear(|count| {
+    is_near_linear(SOME, |count| {
         let (mut begun, seen) = experiments(count);
         begun.grow_within(f64::MAX, true);
-        Box::new(move || {
+        move || {
             let mut plan = begun.clone();
             assert!(plan.round_s() > 0.0 && rounds::expected(&plan) > 0);
             rounds::extend(&mut plan, &seen);
-        })
+        }
     });
 }
 
@@ -210,16 +201,16 @@ fn rounds_of_experiments() {
 fn is_planned(grid: impl Fn(usize) -> String) {
     let home = home();
     let catalog = Catalog::load(home.path());
-    is_near_linear(|count| {
+    is_near_linear(SOME, |count| {
         let (source, catalog) = (Source::new("experiments/e.toml", text(&grid(count))), catalog.clone());
-        Box::new(move || {
+        move || {
             let experiment = Experiment::parse(&source).expect("an experiment");
             experiment.check(&catalog).expect("its knobs are known");
             let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
             let plan =
                 plan::plan(&[request], &catalog, &BTreeMap::new(), 1).expect("it is within the bounds");
             assert!(!plan.trials.is_empty());
-        })
+        }
     });
 }
 
@@ -246,19 +237,19 @@ fn plans_of_systems_with_many_knobs() {
         );
         (manifest, part(&|at| format!("k{at} = {at}\n")))
     };
-    is_near_linear(|count| {
+    is_near_linear(SOME, |count| {
         let (manifest, grid) = knobs(count / 5);
         let mut catalog = Catalog::new(Path::new("/h"));
         let manifest = Manifest::parse(&Source::new("system.toml", manifest), Path::new("/h/systems/many"));
         manifest.expect("a manifest").into_iter().for_each(|system| catalog.insert(system));
         let file = text(&format!("[[quick.grid]]\n{grid}")).replace("\"cowboy\", \"node\"", "\"many\"");
         let source = Source::new("experiments/e.toml", file);
-        Box::new(move || {
+        move || {
             let experiment = Experiment::parse(&source).expect("an experiment");
             let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
             let plan =
                 plan::plan(&[request], &catalog, &BTreeMap::new(), 1).expect("it is within the bounds");
             assert_eq!(plan.experiments[0].axes.len(), count / 5);
-        })
+        }
     });
 }

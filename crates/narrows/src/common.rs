@@ -176,7 +176,7 @@ pub fn begin_trace() -> anyhow::Result<()> {
     }
 }
 
-/// Prints an error and chooses the exit code: 2 for a usage error, 1 for other errors.
+/// Prints an error and chooses the exit code: 130 after a signal, 2 for a usage error, 1 for other errors.
 pub fn exit(end: End) -> ExitCode {
     match end {
         Ok(code) => code,
@@ -185,15 +185,20 @@ pub fn exit(end: End) -> ExitCode {
                 .chain()
                 .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
                 .any(|io| io.kind() == std::io::ErrorKind::BrokenPipe);
-            if broken_pipe {
+            if is_interrupted() && broken_pipe {
+                // Ctrl-C ended the reader of our output, too.
+                return ExitCode::from(INTERRUPTED);
+            } else if broken_pipe {
                 // The reader of our output has read enough, as in `narrows report last | head`.
                 return ExitCode::SUCCESS;
             }
-            let code = match error.is::<Usage>() {
+            let code = if is_interrupted() {
                 // What was read or waited for is not there because of the signal.
-                _ if is_interrupted() => ExitCode::from(INTERRUPTED),
-                true => ExitCode::from(2),
-                false => ExitCode::FAILURE,
+                ExitCode::from(INTERRUPTED)
+            } else if error.is::<Usage>() {
+                ExitCode::from(2)
+            } else {
+                ExitCode::FAILURE
             };
             // Names of systems contain hyphens. Do not break them, so that they can be copied.
             let handler = || MietteHandlerOpts::new().word_splitter(WordSplitter::NoHyphenation).build();

@@ -20,7 +20,10 @@ use crate::common::Usage;
 /// The disturbances so far when the first thread's window opens and when the last one's closes. Disturbances during the
 /// warm-up do not count.
 #[derive(Default)]
-pub struct Window(Mutex<[Option<Disturbance>; 2]>);
+pub struct Window(Mutex<[Option<SoFar>; 2]>);
+
+/// What was read at a moment. `None` if it could not be read.
+type SoFar = Option<Disturbance>;
 
 impl Window {
     /// Notes the disturbances at this moment.
@@ -31,16 +34,19 @@ impl Window {
             Some(Disturbance::so_far(None)).filter(|_| unread.found().is_none())
         };
         match moment {
-            load::Moment::Opened => *opened = opened.or_else(so_far),
-            load::Moment::Closed => *closed = so_far(),
+            load::Moment::Opened => _ = opened.get_or_insert_with(so_far),
+            load::Moment::Closed => *closed = Some(so_far()),
             load::Moment::Passed { .. } => {}
         }
     }
 
-    /// The disturbances between the two moments. None are known if one of them could not be read.
+    /// The disturbances between the two moments. All are zero if they could not be read at one of the moments.
     pub fn disturbed(&self) -> Disturbance {
         let [opened, closed] = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        opened.zip(closed).map_or_else(Disturbance::default, |(opened, closed)| closed.since(opened))
+        opened
+            .flatten()
+            .zip(closed.flatten())
+            .map_or_else(Disturbance::default, |(opened, closed)| closed.since(opened))
     }
 }
 

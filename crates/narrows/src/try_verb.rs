@@ -360,6 +360,9 @@ impl<'a> Comparison<'a> {
         args.tell_of_streams(learnt.events);
         let plan = rounds::several_times(args.grown(&catalog, &arms, learnt)?, times);
         let store = Store::open(&args.store.of_commands())?;
+        if common::is_interrupted() {
+            return Ok(Err(runs::not_begun(&*executor)?));
+        }
         if let Some(name) = &args.save {
             let experiments = save::save(name, &arms, &plan, &args.command.tls)?.join(" ");
             common::say(format_args!("saved: `NARROWS_HOME=narrows narrows run {experiments}` repeats it"));

@@ -60,7 +60,7 @@ struct Seat {
     /// The last timer that was set for it.
     wakes_at: Option<Instant>,
     heard_all: bool,
-    /// What it sent was no TLS, or broke its rules: the server says why in an alert, and listens no more.
+    /// What it sent was no TLS, or broke the rules of TLS. The server says why in an alert, and ignores what else arrives.
     refused: bool,
     /// Set when the server has ended its side: until then it reads what the peer still sends.
     lingers_until: Option<Instant>,
@@ -250,9 +250,9 @@ impl Worker<'_> {
         let Some(seat) = self.seat(conn) else { return };
         if !seat.refused {
             counts.hung_up();
-        }
-        if !seat.refused && !seat.peer.is_cut_short() {
-            return self.leave(io, conn);
+            if !seat.peer.is_cut_short() {
+                return self.leave(io, conn);
+            }
         }
         seat.lingers_until = Some(now + LINGER);
         counts.closed();

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::Workload;
 
-/// The most values of a knob, and the most points of a grid. Every loop over so many ends soon.
+/// The most values of a knob. Every loop over so many ends soon.
 pub const MOST_VALUES: usize = 5_000;
 
 /// One value of a knob.

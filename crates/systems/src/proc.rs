@@ -6,7 +6,6 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -240,15 +239,17 @@ impl Listener {
 
 /// All listening TCP sockets, at any address.
 pub(crate) fn listeners() -> Vec<Listener> {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(unread::open);
-    tables.flat_map(|table| parse_listening(BufReader::new(table))).collect()
+    ["/proc/net/tcp", "/proc/net/tcp6"]
+        .into_iter()
+        .flat_map(|table| parse_listening(unread::lines(table)))
+        .collect()
 }
 
 /// Reads a table of sockets only as far as they listen. The kernel lists these first (its documentation says so). After
 /// them it lists connections, and tens of thousands that linger after a trial took it more than 0.1 s.
-fn parse_listening(table: impl BufRead) -> Vec<Listener> {
+fn parse_listening(table: impl Iterator<Item = String>) -> Vec<Listener> {
     const LISTEN: &str = "0A";
-    let rows = table.lines().skip(1).map_while(Result::ok).map_while(|line| {
+    let rows = table.skip(1).map_while(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let (address, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
         let (address, port) = address.rsplit_once(':')?;
@@ -319,6 +320,7 @@ pub(crate) fn folder(pid: u32) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -415,7 +417,7 @@ mod tests {
             "  sl  local_address rem_address   st\n{listening}{}cut",
             row(&format!("{four}:1F90"), "06", 0)
         );
-        let seen = parse_listening(text.as_bytes());
+        let seen = parse_listening(text.lines().map(str::to_owned));
         let shown: Vec<_> = seen.iter().map(|seen| (seen.address.to_string(), seen.inode)).collect();
         let expected = [("127.0.0.2", 5), ("0.0.0.0", 6), ("::1", 7), ("127.0.0.2", 8)];
         assert_eq!(shown, expected.map(|(address, inode)| (address.to_owned(), inode)));
@@ -430,7 +432,7 @@ mod tests {
         }
         let all_of_v6 = Listener { port: 80, inode: 0, address: Ipv6Addr::UNSPECIFIED.into() };
         assert!(all_of_v6.accepts("127.0.0.1:80".parse().unwrap()));
-        assert_eq!(parse_listening(&b""[..]), []);
+        assert_eq!(parse_listening(std::iter::empty()), []);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Files of the kernel (`/proc`, `/sys`), and which of them could not be read.
 //!
 //! A file that is not there says nothing: a process may end at any time, and kernels differ. But if this program has no descriptor
-//! or no memory left, a figure from such files is too low, or counts from the machine's start. So what could not be read is kept, and
-//! a trial fails for it.
+//! or no memory left, or the kernel cannot read a file, a figure from it is too low, or counts from the machine's start. So the
+//! failure is kept, and the trial fails.
 
 use std::fs::{self, DirEntry, File};
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -59,14 +59,18 @@ pub(crate) fn bytes(path: impl AsRef<Path>) -> Option<Vec<u8>> {
     known(path.as_ref(), fs::read(&path))
 }
 
-/// A file that is read in parts.
-pub(crate) fn open(path: impl AsRef<Path>) -> Option<File> {
-    known(path.as_ref(), File::open(&path))
+/// The lines of a file, up to the first that cannot be read.
+pub(crate) fn lines(path: &'static str) -> impl Iterator<Item = String> {
+    let path = Path::new(path);
+    let lines = known(path, File::open(path)).into_iter().flat_map(|file| BufReader::new(file).lines());
+    lines.map_while(move |line| known(path, line))
 }
 
 /// What is in a folder.
 pub(crate) fn entries(path: impl AsRef<Path>) -> impl Iterator<Item = DirEntry> {
-    known(path.as_ref(), fs::read_dir(&path)).into_iter().flatten().flatten()
+    let folder = path.as_ref().to_owned();
+    let entries = known(&folder, fs::read_dir(&folder)).into_iter().flatten();
+    entries.filter_map(move |entry| known(&folder, entry))
 }
 
 #[cfg(test)]

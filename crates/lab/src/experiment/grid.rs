@@ -6,6 +6,7 @@
 mod left_out;
 mod points;
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 
@@ -103,8 +104,6 @@ pub struct Grid {
     pub scenarios: Vec<Scenario>,
     /// The knobs, in the order in which the grid names them.
     pub axes: Vec<Axis>,
-    /// The place and the values of each, so that they are soon found.
-    known: BTreeMap<String, (usize, BTreeSet<Value>)>,
     /// Systems whose manifest cannot be read, those that cannot be spoken to in TLS, or only so, where the grid asks for it,
     /// and values of knobs that this machine does not allow.
     pub left_out: Vec<Excluded>,
@@ -126,6 +125,9 @@ impl Written<'_> {
         }
     }
 }
+
+/// The place of each axis, and its values, so that both are soon found.
+type Places = BTreeMap<String, (usize, BTreeSet<Value>)>;
 
 /// A knob and its requested values, as a block or the command line names them.
 type Wanted<'a> = (&'a str, Vec<Written<'a>>);
@@ -149,12 +151,8 @@ impl Experiment {
 /// # Errors
 /// A knob or system that means nothing to any of them, with the nearest that would.
 pub fn check_overrides(requests: &[Request], catalog: &Catalog) -> Result<(), InputError> {
-    let sets = requests.iter().any(|request| !request.overrides.set.is_empty());
-    let known: BTreeSet<&str> = requests
-        .iter()
-        .filter(|_| sets)
-        .flat_map(|other| known_knobs(&other.experiment, &other.overrides, catalog))
-        .collect();
+    let all = || requests.iter().flat_map(|other| known_knobs(&other.experiment, &other.overrides, catalog));
+    let known = LazyCell::new(|| all().collect::<BTreeSet<&str>>());
     for request in requests {
         for system in &request.overrides.systems {
             check_system(system, requests, catalog)?;
@@ -289,8 +287,8 @@ pub fn scenarios(
     let named = named(&wanted);
     let wanted: Vec<BTreeMap<&str, Vec<Written>>> = wanted.into_iter().map(BTreeMap::from_iter).collect();
     let (good, broken) = systems(experiment, overrides, catalog)?;
-    let mut grid = Grid { scenarios: Vec::new(), axes: Vec::new(), known: BTreeMap::new(), left_out: broken };
-    let (mut seen, mut spent) = (BTreeSet::new(), Spent::default());
+    let mut grid = Grid { scenarios: Vec::new(), axes: Vec::new(), left_out: broken };
+    let (mut seen, mut spent, mut places) = (BTreeSet::new(), Spent::default(), Places::new());
     for manifest in good {
         // A system that the command line names takes part in all blocks if no block is open to it.
         let mut beyond = Vec::new();
@@ -314,7 +312,7 @@ pub fn scenarios(
                 let too_much = values.extract_if(.., |value| knob.beyond(value).is_some());
                 beyond.extend(too_much.map(|value| (*name, knob, value)));
                 if !values.is_empty() {
-                    grid.note(experiment, name, knob, &values);
+                    grid.note(&mut places, experiment, name, knob, &values);
                 }
                 points.multiply(name, &values);
             }
@@ -356,10 +354,17 @@ impl Grid {
     }
 
     /// Records the values of a knob.
-    fn note(&mut self, experiment: &Experiment, name: &str, knob: &Knob, values: &[Value]) {
-        let Self { axes, known, .. } = self;
-        if !known.contains_key(name) {
-            known.insert(name.to_owned(), (axes.len(), BTreeSet::new()));
+    fn note(
+        &mut self,
+        places: &mut Places,
+        experiment: &Experiment,
+        name: &str,
+        knob: &Knob,
+        values: &[Value],
+    ) {
+        let axes = &mut self.axes;
+        if !places.contains_key(name) {
+            places.insert(name.to_owned(), (axes.len(), BTreeSet::new()));
             axes.push(Axis {
                 knob: name.to_owned(),
                 kind: knob.kind,
@@ -369,7 +374,7 @@ impl Grid {
                 amount: knob.amount,
             });
         }
-        let Some((place, known)) = known.get_mut(name) else { return };
+        let Some((place, known)) = places.get_mut(name) else { return };
         if let Some(axis) = axes.get_mut(*place) {
             axis.values.extend(values.iter().filter(|value| known.insert((*value).clone())).cloned());
         }

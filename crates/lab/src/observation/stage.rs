@@ -22,7 +22,7 @@ pub enum Stage {
     Objective,
     /// It died after it was ready, or broke its contract.
     System,
-    /// What was counted makes no sense.
+    /// What was counted makes no sense, or could not be read.
     Counts,
     /// A machine was lost.
     Machine,

@@ -8,7 +8,8 @@ use super::{Plan, Planned};
 use crate::experiment::Experiment;
 use crate::observation::{Scenario, Trial};
 
-/// The most scenarios of an experiment: points, times the systems that have them. A scenario counts in each block that has it.
+/// The most scenarios of an experiment: points, times the systems that have them. A scenario counts in each block that has it. They are
+/// as many as a knob has values, so that a grid can have all values of any one knob.
 pub const MOST_SCENARIOS: usize = MOST_VALUES;
 
 /// The most rounds that a person may ask for.

@@ -62,9 +62,9 @@ pub(super) fn measure(places: &[Place<'_>]) -> Result<Vec<Measurement>, TrialErr
         if clients.is_empty() { drive::measure(&servers) } else { at_once(clients, clients::measure) }
     });
     match unread.found() {
-        // A system can also seem to have failed because of it.
+        // An unread file can also make a system seem to have failed.
         Some(why) if !matches!(measured, Err(TrialError::Interrupted)) => {
-            let reason = format!("what the system did is not known, because Narrows cannot read {why}");
+            let reason = format!("what the system did is not known, because Narrows could not read {why}");
             Err(TrialError::failed(Stage::Counts, reason))
         }
         _ => measured,

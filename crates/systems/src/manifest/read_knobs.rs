@@ -86,11 +86,10 @@ impl Reader<'_> {
         }
         let check =
             |span: Range<usize>, value: &Value| knob.check(value).or_else(|why| self.wrong(span, why, ""));
-        let defined =
-            |value: &Value| matches!(knob.kind, Kind::Choice | Kind::Any) && matches!(value, Value::Text(_));
-        let checked = values.iter().map(|(span, value)| match defined(value) {
-            true => Ok(value.clone()),
-            false => check(span.clone(), value),
+        // Words define the choice, so only other values are checked.
+        let checked = values.iter().map(|(span, value)| match (knob.kind, value) {
+            (Kind::Choice | Kind::Any, Value::Text(_)) => Ok(value.clone()),
+            _ => check(span.clone(), value),
         });
         let checked = checked.collect::<Read<Vec<_>>>()?;
         let mut seen = BTreeSet::new();

@@ -110,12 +110,12 @@ impl Reader<'_> {
         plain: Manifest,
         raw: BTreeMap<Spanned<String>, RawVariant>,
     ) -> Read<Vec<Manifest>> {
+        if let Some(beyond) = raw.keys().nth(MOST_VARIANTS) {
+            let message = format!("more than {MOST_VARIANTS} variants, the most of a system");
+            return self.wrong(beyond.span(), message, "divide them among several systems");
+        }
         let mut all = vec![plain.clone()];
-        for (number, (name, raw)) in raw.into_iter().enumerate() {
-            if number >= MOST_VARIANTS {
-                let message = format!("more than {MOST_VARIANTS} variants, the most of a system");
-                return self.wrong(name.span(), message, "divide them among several systems");
-            }
+        for (name, raw) in raw {
             let variant = self.variant(&plain, &name, raw)?;
             all.push(variant);
         }

@@ -35,7 +35,7 @@ impl Points {
             return Err(format!("there are more than {MOST_SCENARIOS} scenarios, the most of a grid"));
         }
         if bytes.saturating_add(spent.bytes) > MOST_BYTES {
-            return Err(format!("its scenarios take more than {} MiB, the most of a grid", MOST_BYTES >> 20));
+            return Err(format!("the scenarios take more than {} MiB, the most of a grid", MOST_BYTES >> 20));
         }
         Ok(())
     }
