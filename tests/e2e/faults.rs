@@ -279,44 +279,54 @@ fn serve(home: &Home, io: &str, fault: &Fault) -> Ended {
     Ended { status, stdout: String::new(), stderr: format!("{first}\n{}", rest.join("\n")) }
 }
 
-#[test]
-fn a_run_of_servers_is_whole_or_says_what_failed_and_can_be_resumed() {
+/// Lets calls of commands with real trials fail, and asserts that what they have kept is whole.
+fn each_command(home: &Home, command: impl Fn(&Fault) -> Command) {
+    each(home, By::Place, |fault| {
+        forget(home);
+        let ended = run(&mut command(fault));
+        assert_kept(home, &ended);
+        ended
+    });
+}
+
+/// A run of trials of a real server.
+const RUN: [&str; 6] = ["run", "e", "--rounds", "file", "--seed", "1"];
+
+/// A home with the experiment of `RUN`.
+fn with_experiment() -> Home {
     let home = Home::new();
     home.twin("twin");
     home.experiment("requests", "[\"twin\"]", 1, "[[grid]]\nconnections = 2\n");
-    each(&home, By::Place, |fault| {
-        forget(&home);
-        let ended = run(fault.put(&mut home.narrows(["run", "e", "--rounds", "file", "--seed", "1"])));
-        assert_kept(&home, &ended);
-        ended
+    home
+}
+
+#[test]
+fn a_run_of_servers_is_whole_or_says_what_failed_and_can_be_resumed() {
+    let home = with_experiment();
+    each_command(&home, |fault| {
+        let mut command = home.narrows(RUN);
+        fault.put(&mut command);
+        command
     });
 }
 
 #[test]
 fn a_run_on_an_agent_is_whole_or_names_it_and_can_be_resumed() {
-    let home = Home::new();
-    home.twin("twin");
-    home.experiment("requests", "[\"twin\"]", 1, "[[grid]]\nconnections = 2\n");
-    each(&home, By::Place, |fault| {
-        forget(&home);
+    let home = with_experiment();
+    each_command(&home, |fault| {
         let machines = ["--sut", &agent(fault), "--gen", "local", "--address", "127.0.0.1"];
-        let words = [&["run", "e", "--rounds", "file", "--seed", "1"][..], &machines].concat();
-        let ended = run(&mut home.narrows(words));
-        assert_kept(&home, &ended);
-        ended
+        home.narrows([&RUN[..], &machines].concat())
     });
 }
 
 #[test]
 fn commands_that_are_tried_are_whole_or_leave_nothing() {
     let home = Home::new();
-    each(&home, By::Place, |fault| {
-        forget(&home);
+    each_command(&home, |fault| {
         let server = format!("{NARROWS} serve -p {{port}}");
         let more = ["--rounds", "1", "--warmup", "10ms", "-d", "50ms", "-c", "2"];
-        let words = [&["try", &server, &server][..], &more].concat();
-        let ended = run(fault.put(&mut home.narrows(words)));
-        assert_kept(&home, &ended);
-        ended
+        let mut command = home.narrows([&["try", &server, &server][..], &more].concat());
+        fault.put(&mut command);
+        command
     });
 }
