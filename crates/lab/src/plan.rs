@@ -14,11 +14,11 @@
 //! only on the seed and on the number of trials planned before.
 
 mod bounds;
+mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stats::{Design, FEWEST_ROUNDS, LOOKS, SplitMix64, USUAL_LOOKS, shuffle};
@@ -27,16 +27,15 @@ use systems::{Catalog, InputError, Manifest, Role, Value, is_reference};
 use bounds::Extent;
 
 use crate::ask::Ask;
-use crate::climb;
 use crate::condition::Condition;
 use crate::experiment::grid::{self, Axis, Excluded, Request};
 use crate::experiment::{Experiment, Figure, Form};
-use crate::meter::Meter;
 use crate::observation::{LONGEST_TRIAL_S, Scenario, Timing, Trial};
 use crate::search::{Round, Search, Stage};
 pub use crate::setup::{Base, Setup};
 pub(crate) use bounds::entry_bytes;
 pub use bounds::{MOST_BYTES, MOST_ROUNDS, MOST_SCENARIOS, MOST_TRIALS};
+pub use times::{RoundTimes, estimate_s};
 
 /// Everything that a run will do, in order. It is saved with the run, so that the run can be resumed and its findings
 /// recomputed.
@@ -127,13 +126,6 @@ impl Deref for View<'_> {
     }
 }
 
-/// The estimated time to start and stop a system, seconds: compiled programs took 0.1, Node and the BEAM 0.3, Python
-/// 0.3 to 0.6 (docs/decisions/0009). A JVM needs nearly 1.
-const START_S: f64 = 0.35;
-
-/// The same for the reference, which is this program.
-const START_REFERENCE_S: f64 = 0.1;
-
 /// How long the kernel's work for a server is counted after the window, seconds. This is enough for a figure per
 /// operation.
 pub(crate) const COUNTING_S: f64 = 0.2;
@@ -161,32 +153,6 @@ fn is_profiled(planned: &Planned, scenario: &Scenario) -> bool {
     let explained = !planned.is_test && planned.search.is_none() && !scenario.is_reference();
     let affordable = !planned.from_file || planned.form == Form::Full;
     explained && affordable && planned.workload.role() == Role::Server && planned.scenarios.len() > 1
-}
-
-/// The expected duration of a trial, seconds, of a system at which nobody looked.
-pub fn estimate_s(trial: &Trial) -> f64 {
-    let start = if is_reference(&trial.scenario.system) { START_REFERENCE_S } else { START_S };
-    with_start(trial, start)
-}
-
-/// The expected duration of a trial, seconds: start and stop, warm-up, measured windows, counting and sampling.
-fn with_start(trial: &Trial, start: f64) -> f64 {
-    // Another program that drives works for whole seconds, or does all its work again.
-    let counting_s = match trial.ask.as_ref().and_then(|ask| ask.meter.as_ref()) {
-        Some(meter) if meter.is_timed() => Meter::duration(Duration::from_secs_f64(COUNTING_S)).as_secs_f64(),
-        Some(_) => trial.timing.measure_s,
-        None => COUNTING_S,
-    };
-    let counting = if trial.counted { counting_s } else { 0.0 };
-    let profiling = if trial.profiled { PROFILING_AFTER_S + PROFILING_S } else { 0.0 };
-    let rest = if trial.rests { REST_S } else { 0.0 };
-    let windows = match trial.objective {
-        Some(_) => climb::estimate_s(trial.timing),
-        None => trial.timing.measure_s,
-    };
-    // Two that happen at the same time share it.
-    let sharing = if trial.duet.is_some() { 2.0 } else { 1.0 };
-    start + rest + (trial.timing.warmup_s + windows) / sharing + counting + profiling
 }
 
 impl Planned {
@@ -239,22 +205,14 @@ impl Plan {
         }
     }
 
-    /// The expected duration of the whole plan, seconds.
-    pub fn estimate_s(&self) -> f64 {
-        self.trials.iter().map(|trial| self.trial_s(trial)).sum()
-    }
-
-    /// The expected duration of a trial, seconds.
-    pub fn trial_s(&self, trial: &Trial) -> f64 {
-        let seen = self.starts.get(&trial.scenario.system);
-        seen.map_or_else(|| estimate_s(trial), |start| with_start(trial, *start))
-    }
-
     /// Lets the plan grow until its trials have taken so many seconds. It is examined at as many of the `stats::LOOKS` as
-    /// are expected to fit; with `once`, only at its end.
+    /// are expected to fit, and at its end; with `once`, only at its end.
     pub fn grow_within(&mut self, budget_s: f64, once: bool) {
         let most = if self.conditions.is_empty() { USUAL_LOOKS as usize } else { LOOKS.len() };
-        let looks = LOOKS.iter().take(most).filter(|look| self.rounds_s(**look) <= budget_s).count();
+        let times = self.round_times();
+        let looks = LOOKS.iter().take(most).filter(|look| times.of_s(0..**look) <= budget_s).count();
+        // The last comes after the rounds for which there is still time.
+        let looks = (looks + usize::from(looks > 0)).min(most);
         self.design = if once { Design::ONCE } else { Design::with_looks(looks as u32) };
         self.budget_s = Some(budget_s);
     }
@@ -265,33 +223,11 @@ impl Plan {
     pub fn fill(&mut self, budget_s: f64) {
         let planned = self.experiments.iter().map(|planned| planned.rounds).max().unwrap_or(0);
         let most = LOOKS.last().copied().unwrap_or(planned);
-        let rounds = (planned..=most).take_while(|rounds| self.rounds_s(*rounds) <= budget_s);
+        let times = self.round_times();
+        let rounds = (planned..=most).take_while(|rounds| times.of_s(0..*rounds) <= budget_s);
         let rounds = rounds.last().unwrap_or(planned);
         (self.design, self.budget_s) = (Design::ONCE, None);
         self.grow(&(0..self.experiments.len()).map(|index| (index, rounds)).collect::<Vec<_>>());
-    }
-
-    /// The expected duration of one more round of all experiments, seconds. It has a twin.
-    pub fn round_s(&self) -> f64 {
-        self.later_s(false) + self.later_s(true)
-    }
-
-    /// The expected duration of so many rounds of all experiments, seconds.
-    pub(crate) fn rounds_s(&self, rounds: u32) -> f64 {
-        let twins = (0..rounds).filter(|round| has_twin(*round)).count() as f64;
-        f64::from(rounds) * self.later_s(false) + twins * self.later_s(true)
-    }
-
-    /// The expected duration of the twins of a round of all experiments but the first, or of its other trials, seconds.
-    fn later_s(&self, twins: bool) -> f64 {
-        let first = self.trials.iter().filter(|trial| trial.round == 0 && trial.twin == twins);
-        let counted = self.experiments.iter().map(|planned| (planned.name.as_str(), is_counted(planned, 1)));
-        let counted: BTreeMap<&str, bool> = counted.collect();
-        let later = |trial: &Trial| {
-            let counted = counted.get(trial.scenario.experiment.as_str()).copied().unwrap_or(false);
-            self.trial_s(&Trial { round: 1, counted, ..trial.clone() })
-        };
-        first.map(later).sum()
     }
 
     /// Adds rounds to experiments, given by index, until each has as many as stated. They go over the experiments in turn.

@@ -2,9 +2,10 @@
 //! and observations give the same next trials, so that a resumed run continues as if it had not been interrupted.
 //!
 //! A search chooses its own trials (`search`). For the rest there are two rules (`stats::Design`). A plan that is examined once gets
-//! rounds of all its experiments as long as they fit into its budget: how many there are depends on time only, never on figures. A plan with several looks gets the rounds
-//! up to the next look for each experiment that is undecided: if the plan has conditions about it, until each of these is decided,
-//! and otherwise until its comparisons are.
+//! rounds of all its experiments as long as they fit into its budget: how many there are depends on time only, never on figures. A plan
+//! with several looks gets the rounds up to the next look for each experiment that is undecided: if the plan has conditions about it,
+//! until each of these is decided, and otherwise until its comparisons are. When time is short of every next look, it gets the rounds
+//! for which there is time, and its last look comes after them.
 //!
 //! A round always contains all scenarios of its experiment, decided or not: the rows of a round tell what it did to the
 //! others (`stats::Panel`).
@@ -13,7 +14,7 @@ use stats::{Design, LOOKS};
 
 use crate::findings;
 use crate::observation::{Observation, Outcome, by_experiment};
-use crate::plan::{Plan, Planned};
+use crate::plan::{Plan, Planned, RoundTimes};
 use crate::search::{Limit, Search, Space};
 
 /// The most rounds of a plan that is examined once. Ten rounds find most differences of 5 %. `--rounds` allows more.
@@ -22,12 +23,12 @@ pub const MOST_ROUNDS: u32 = 10;
 /// How many rounds are expected in a plan that grows, if everything takes as long as estimated and stays undecided.
 pub fn expected(plan: &Plan) -> u32 {
     let planned = plan.experiments.iter().map(|planned| planned.rounds).max().unwrap_or(0);
-    let fits = |rounds: &u32| plan.rounds_s(*rounds) <= plan.budget_s.unwrap_or(0.0);
+    let times = plan.round_times();
+    let fits = |rounds: &u32| times.of_s(0..*rounds) <= plan.budget_s.unwrap_or(0.0);
     if plan.design.is_once() {
         return (1..=MOST_ROUNDS).take_while(fits).last().unwrap_or(0).max(planned);
     }
-    let looks = std::iter::successors(plan.design.next_look(0), |look| plan.design.next_look(*look));
-    looks.take_while(fits).last().unwrap_or(planned).max(planned)
+    (1..=plan.design.last_look()).take_while(fits).last().unwrap_or(planned).max(planned)
 }
 
 /// The same plan with so many times the rounds that are expected of it, whatever they show.
@@ -41,7 +42,7 @@ pub fn several_times(mut plan: Plan, times: u32) -> Plan {
 }
 
 /// Adds the trials that are needed next to a plan whose trials all have observations. Returns false if none are: everything
-/// is decided, the budget is spent, or the number of rounds is fixed.
+/// is decided, the budget is spent, or the number of rounds is fixed. A spent budget may still change the plan's design.
 pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
     if plan.experiments.iter().any(|planned| planned.search.is_some()) {
         return search_on(plan, observations);
@@ -55,9 +56,11 @@ pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
         .iter()
         .map(|planned| (planned, seen.get(planned.name.as_str()).cloned().unwrap_or_default()));
     let rounds = if plan.design.is_once() {
-        one_round(experiments.collect(), left_s)
+        one_round(plan, experiments.collect(), left_s)
     } else {
-        next_looks(plan, experiments.collect(), &findings::undecided(plan, observations), left_s)
+        let open = open(plan, experiments.collect(), &findings::undecided(plan, observations));
+        let rounds = next_looks(&open, left_s);
+        if rounds.is_empty() && !open.is_empty() { last_rounds(plan, &open, left_s) } else { rounds }
     };
     if plan.has_room_for(&rounds) {
         plan.grow(&rounds);
@@ -98,7 +101,7 @@ type Observed<'a> = Vec<(&'a Planned, Vec<&'a Observation>)>;
 
 /// One more round of every experiment, if it fits. Nothing can be compared in an experiment without two scenarios that
 /// were measured.
-fn one_round(experiments: Observed, left_s: f64) -> Vec<(usize, u32)> {
+fn one_round(plan: &Plan, experiments: Observed, left_s: f64) -> Vec<(usize, u32)> {
     let compares = |planned: &Planned, observations: &[&Observation]| {
         let measured = |o: &&&Observation| matches!(o.outcome, Outcome::Measured(_));
         let of_systems = observations.iter().filter(measured).filter(|o| !o.trial.scenario.is_reference());
@@ -109,42 +112,89 @@ fn one_round(experiments: Observed, left_s: f64) -> Vec<(usize, u32)> {
                 || of_systems.clone().any(|o| Some(&o.trial.scenario) != first))
     };
     let open = experiments.iter().enumerate().filter(|(_, (planned, seen))| compares(planned, seen));
-    let cost_s: f64 = open.clone().map(|(_, (planned, seen))| round_s(planned, seen)).sum();
+    let cost_s = |(planned, seen): &(&Planned, Vec<&Observation>)| {
+        round_times(plan, planned, seen).of_s(planned.rounds..planned.rounds + 1)
+    };
+    let cost_s: f64 = open.clone().map(|(_, observed)| cost_s(observed)).sum();
     if cost_s > left_s {
         return Vec::new();
     }
     open.map(|(index, (planned, _))| (index, planned.rounds + 1)).collect()
 }
 
-/// The rounds up to the next look for each experiment that is undecided, as long as they fit. What a condition limits goes first,
-/// because a condition that is left open may fail the run.
-fn next_looks(plan: &Plan, experiments: Observed, undecided: &[bool], mut left_s: f64) -> Vec<(usize, u32)> {
-    let mut rounds = Vec::new();
+/// An experiment that gets more rounds if there is time.
+struct Open {
+    /// Its position in the plan.
+    index: usize,
+    rounds: u32,
+    /// After how many rounds it is examined next.
+    look: u32,
+    times: RoundTimes,
+}
+
+/// The experiments that get more rounds if there is time. What a condition limits goes first, because a condition that is left open
+/// may fail the run.
+fn open(plan: &Plan, experiments: Observed, undecided: &[bool]) -> Vec<Open> {
     let limited = |planned: &Planned| {
         plan.conditions.iter().any(|c| planned.figures.iter().any(|figure| c.is_about(figure)))
     };
     let mut order: Vec<usize> = (0..experiments.len()).collect();
     order.sort_by_key(|index| !limited(experiments[*index].0));
-    for index in order {
+    let open = order.into_iter().filter_map(|index| {
         let (planned, observations) = &experiments[index];
-        let Some(look) = plan.design.next_look(planned.rounds) else { continue };
-        let step = look - planned.rounds;
-        let cost_s = f64::from(step) * round_s(planned, observations);
+        let rounds = planned.rounds;
+        let look = plan.design.next_look(rounds)?;
         // What is not examined here spends no error. It goes on to the next look whatever it shows.
-        let examined = LOOKS.contains(&planned.rounds);
-        if (!examined || undecided[index]) && cost_s <= left_s {
+        let examined = LOOKS.contains(&rounds);
+        let times = round_times(plan, planned, observations);
+        (!examined || undecided[index]).then_some(Open { index, rounds, look, times })
+    });
+    open.collect()
+}
+
+/// The rounds up to the next look of each experiment, as long as there is time for all of them.
+fn next_looks(open: &[Open], mut left_s: f64) -> Vec<(usize, u32)> {
+    let mut rounds = Vec::new();
+    for next in open {
+        let cost_s = next.times.of_s(next.rounds..next.look);
+        if cost_s <= left_s {
             left_s -= cost_s;
-            rounds.push((index, look));
+            rounds.push((next.index, next.look));
         }
     }
     rounds.sort_unstable();
     rounds
 }
 
-/// The expected duration of a round in seconds, from the trials so far.
-fn round_s(planned: &Planned, observations: &[&Observation]) -> f64 {
-    let total: f64 = observations.iter().map(|o| o.took_s).sum();
-    total / f64::from(planned.rounds.max(1))
+/// The last rounds for which there is time, if there is none for a next look. Time alone ends the run here, and not what it shows. So
+/// the look that the plan reaches becomes its last, and spends what was kept for later ones.
+fn last_rounds(plan: &mut Plan, open: &[Open], mut left_s: f64) -> Vec<(usize, u32)> {
+    let mut rounds = Vec::new();
+    for next in open {
+        let fits = |last: &u32| next.times.of_s(next.rounds..*last) <= left_s;
+        if let Some(last) = (next.rounds + 1..next.look).take_while(fits).last() {
+            left_s -= next.times.of_s(next.rounds..last);
+            rounds.push((next.index, last));
+        }
+    }
+    let before = plan.experiments.iter().map(|planned| planned.rounds);
+    let reached = before.chain(rounds.iter().map(|(_, rounds)| *rounds)).max().unwrap_or(0);
+    plan.design = plan.design.ending_after(reached);
+    rounds.sort_unstable();
+    rounds
+}
+
+/// How long further rounds take: what is expected of them, and as much longer as the rounds so far took. The first round says this only
+/// as long as there is no other, because work is counted in it.
+fn round_times(plan: &Plan, planned: &Planned, observations: &[&Observation]) -> RoundTimes {
+    let later = || observations.iter().filter(|o| o.trial.round > 0);
+    let ratio = |seen: &mut dyn Iterator<Item = &&Observation>| {
+        let (took, expected) =
+            seen.fold((0.0, 0.0), |(took, expected), o| (took + o.took_s, expected + plan.trial_s(&o.trial)));
+        (expected > 0.0).then_some(took / expected)
+    };
+    let slower = ratio(&mut later()).or_else(|| ratio(&mut observations.iter())).unwrap_or(1.0);
+    plan.round_times_of(planned).times(slower)
 }
 
 #[cfg(test)]

@@ -174,11 +174,14 @@ pub fn carry_out(
                 seen.extend(observations);
             }
         }
-        let from = plan.trials.len();
-        if !rounds::extend(&mut plan, &seen) {
+        let (from, design) = (plan.trials.len(), plan.design);
+        let grown = rounds::extend(&mut plan, &seen);
+        if grown || plan.design != design {
+            store.replan(run, &plan)?;
+        }
+        if !grown {
             break;
         }
-        store.replan(run, &plan)?;
         progress.added(&plan.trials[from..]);
         pending = (from as u32..plan.trials.len() as u32).collect();
     }

@@ -4,7 +4,7 @@
 //! The simulated tables of docs/statistics.md come from here. With `NARROWS_WRITE_TABLES=1` a test writes them; without
 //! it, the test compares them.
 //!
-//! Long simulations are ignored, so that `cargo test` and `make check` do not wait for them. `make test` runs them.
+//! Long simulations are ignored, so that `cargo test` and `make check` do not wait for them. `make simulate` runs them.
 
 mod advice;
 mod between;
@@ -341,7 +341,7 @@ fn auto() -> &'static [Method] {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn equal_systems_are_rarely_called_different() {
     for way in narrows() {
         assert!(way.equal.false_claims <= 0.05, "{}: {:?}", way.name, way.equal.false_claims);
@@ -353,7 +353,7 @@ fn equal_systems_are_rarely_called_different() {
 /// This holds for noise in which hardly anything can be shown, and for normal noise, which leaves the intervals no
 /// slack.
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn equal_systems_are_rarely_called_different_in_other_noise() {
     let wild = Noise { spread: 0.08, slow_by: 2.0, ..Noise::SHARED_MACHINE };
     let normal = Noise { spread: 0.08, ..Noise::default() };
@@ -366,7 +366,7 @@ fn equal_systems_are_rarely_called_different_in_other_noise() {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn a_difference_of_five_percent_is_found() {
     for way in auto() {
         let Shares { faster, slower, no_difference, .. } = way.different;
@@ -381,7 +381,7 @@ fn a_difference_of_five_percent_is_found() {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn intervals_hold_the_truth_as_often_as_they_say() {
     for way in fixed() {
         for shares in [&way.equal, &way.different] {
@@ -392,7 +392,7 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn looking_early_and_stopping_loses_nothing() {
     let [alone, ..] = auto() else { unreachable!() };
     for shares in [&alone.equal, &alone.different] {
@@ -401,7 +401,7 @@ fn looking_early_and_stopping_loses_nothing() {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn simpler_ways_are_what_they_are_said_to_be() {
     let [one, ten, ..] = ways() else { unreachable!() };
     assert!(one.equal.false_claims > 0.3 && ten.equal.false_claims > 0.3);
@@ -431,7 +431,7 @@ fn two_runs(better: f64) -> Shares {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn two_runs_of_the_same_are_rarely_called_different() {
     let Method { equal, different, .. } = &ways()[ways().len() - 1];
     for shares in [equal, different] {

@@ -6,8 +6,11 @@
 //! matter here, such as a knob that costs a factor of ten, show after three rounds and should be found then; a quarter at the last,
 //! because what is undecided there stays so; and the rest in between, in proportion to `1/sqrt(l)` at look `l`. The parts add up to the whole, so the promise
 //! holds however the looks depend on each other, and at every level to which a correction for several comparisons leads. Parts that
-//! are calibrated to the dependence of looks at 5 % are too large at smaller levels, where looks depend less on each other. The
-//! number of looks is fixed in the plan, from what its budget can reach: an error that is kept for looks that never come is lost.
+//! are calibrated to the dependence of looks at 5 % are too large at smaller levels, where looks depend less on each other.
+//!
+//! An error that is kept for looks that never come is lost. So the number of looks is what a plan's budget can reach, and if time runs
+//! out earlier, the look that is reached becomes the last ([`Design::ending_after`]). That depends on time only. With fewer looks each
+//! may spend more, so whatever was decided with the larger number stays decided, and the parts still add up to the whole.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,6 +67,12 @@ impl Design {
     /// A design with so many looks, at least 1 and at most as many as [`LOOKS`] has.
     pub fn with_looks(looks: u32) -> Self {
         Self { looks: looks.clamp(1, LOOKS.len() as u32) }
+    }
+
+    /// The same design with the look at which so many rounds are examined as its last. This keeps the promise only if time has ended
+    /// the run, and not what it shows.
+    pub fn ending_after(self, rounds: u32) -> Self {
+        Self { looks: self.look_at(rounds) }
     }
 
     /// Whether there is a single look.
@@ -140,9 +149,13 @@ impl Design {
 
     /// The share of the error that may be spent after so many rounds: that of the look at which they are examined.
     pub fn share_after(self, rounds: u32) -> f64 {
-        let look =
-            LOOKS.iter().position(|reached| *reached >= rounds).map_or(self.looks(), |look| look as u32 + 1);
-        self.share(look.min(self.looks()))
+        self.share(self.look_at(rounds))
+    }
+
+    /// The look at which so many rounds are examined, counted from 1.
+    fn look_at(self, rounds: u32) -> u32 {
+        let look = LOOKS.iter().position(|reached| *reached >= rounds);
+        look.map_or(self.looks(), |look| look as u32 + 1).min(self.looks())
     }
 
     /// The smallest log-ratio that four in five runs of so many rounds show, if `comparisons` are made together and the logarithms
@@ -157,6 +170,11 @@ impl Design {
         let both = if n < MANY && comparisons > 1 { 2.0 } else { 1.0 };
         let df = both * degrees_of_freedom(n);
         Some((critical(level, df) + critical(ONE_IN_FIVE_ABOVE, df)) * spread * (2.0 / n as f64).sqrt())
+    }
+
+    /// After how many rounds the last look is taken at the latest. That of a single look is not limited here.
+    pub fn last_look(self) -> u32 {
+        LOOKS[self.looks() as usize - 1]
     }
 
     /// The number of rounds at the next look; None if there is none, or only one at an end that the budget sets.
@@ -245,6 +263,21 @@ mod tests {
             let all: f64 = (1..=looks).map(|look| design.share(look)).sum();
             assert!((all - 1.0).abs() < 1e-12, "{looks}: {all}");
         }
+    }
+
+    #[test]
+    fn a_design_that_ends_earlier_may_spend_more_at_each_look() {
+        for looks in 2..=LOOKS.len() as u32 {
+            for last in 1..looks {
+                let (whole, ended) = (Design::with_looks(looks), Design::with_looks(last));
+                assert_eq!(whole.ending_after(LOOKS[last as usize - 1]), ended);
+                for look in 1..=last {
+                    assert!(ended.share(look) >= whole.share(look), "look {look} of {looks} and of {last}");
+                }
+            }
+        }
+        assert_eq!(Design::with_looks(4).ending_after(300), Design::with_looks(4));
+        assert_eq!(most().ending_after(12), Design::with_looks(5));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use stats::{LOOKS, Noise};
+use stats::{Design, LOOKS, Noise};
 
 use super::*;
 use crate::observation::{Outcome, Scenario, Trial};
@@ -62,14 +62,40 @@ fn a_budget_is_kept_and_a_fixed_number_of_rounds_is_not_touched() {
 }
 
 #[test]
-fn a_design_has_as_many_looks_as_its_budget_can_reach() {
-    let round_s = plan(3, Rounds::Fixed(3), 1).round_s();
-    for (rounds, reached) in [(2.0, 3), (3.5, 3), (4.5, 4), (8.9, 6), (1000.0, 39)] {
-        let design = growing(round_s * rounds, false).design;
+fn a_design_has_the_looks_that_its_budget_can_reach_and_one_at_its_end() {
+    let times = plan(3, Rounds::Fixed(3), 1).round_times();
+    let budget_s = |rounds: f64| times.of_s(0..rounds as u32) + times.of_s(9..10) * rounds.fract();
+    for (rounds, reached) in [(2.0, 3), (3.5, 4), (4.5, 6), (8.9, 9), (1000.0, 39)] {
+        let design = growing(budget_s(rounds), false).design;
         let looks = std::iter::successors(design.next_look(0), |look| design.next_look(*look));
         assert_eq!(looks.last().unwrap_or(3), reached, "{rounds}");
     }
     assert!(growing(1e9, true).design.is_once());
+}
+
+#[test]
+fn the_last_look_comes_when_time_runs_out() {
+    // Equal values are undecided for long.
+    let ended = |rounds: u32, slower: f64| {
+        let mut plan = plan(3, Rounds::Fixed(3), 1);
+        let budget_s = plan.round_times().of_s(0..rounds) + 0.1;
+        plan.grow_within(budget_s * slower, false);
+        plan.budget_s = Some(budget_s);
+        let noise = Noise { spread: 0.3, ..Noise::default() };
+        let (plan, _) = grown(plan, &mut Fake::new(1e6, Vec::new(), noise, 1));
+        (plan.experiments[0].rounds, plan.design)
+    };
+    // As many rounds as there is time for, whether or not the estimate was right.
+    for (rounds, looks) in [(3, 1), (4, 2), (5, 3), (8, 4), (9, 4), (17, 6)] {
+        for slower in [1.0, 1.5, 3.0] {
+            assert_eq!(ended(rounds, slower), (rounds, Design::with_looks(looks)), "{slower}");
+        }
+    }
+    // What is decided keeps the design that its looks had.
+    let clear = growing(100.0, false);
+    let quiet = Noise { spread: 0.0001, ..Noise::default() };
+    let (ended, _) = grown(clear.clone(), &mut Fake::new(1e6, Vec::new(), quiet, 1));
+    assert_eq!((ended.experiments[0].rounds, ended.design), (3, clear.design));
 }
 
 #[test]

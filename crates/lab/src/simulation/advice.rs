@@ -77,7 +77,7 @@ pub(super) fn regrets() -> &'static [Regret; 2] {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn following_the_advice_loses_little() {
     let [regret, _] = regrets();
     assert!(regret.percentile(50) <= 0.05 && regret.percentile(90) <= 0.15);

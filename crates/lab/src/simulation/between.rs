@@ -114,7 +114,7 @@ fn improved(run: &Chosen, better: f64) -> Chosen {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn equal_runs_on_different_occasions_are_rarely_called_different() {
     for ((noise, _, earlier, spread), found) in CASES.iter().zip(compared()) {
         let what = format!("{noise}, {earlier} earlier runs, {spread}: {found:?}");

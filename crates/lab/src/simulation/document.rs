@@ -338,49 +338,49 @@ fn write_or_compare(marks: [&str; 2], tables: &str) {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn the_document_shows_the_simulated_tables() {
     write_or_compare(MARKS, &tables());
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn the_document_shows_the_simulated_searches() {
     write_or_compare(SEARCH_MARKS, &searches());
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn the_document_shows_the_simulated_gates() {
     write_or_compare(GATE_MARKS, &gates());
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn the_document_shows_the_simulated_occasions() {
     write_or_compare(BETWEEN_MARKS, &occasions());
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn the_document_shows_the_simulated_rows() {
     write_or_compare(ROW_MARKS, &figures());
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn the_document_shows_what_sentences_choose() {
     write_or_compare(SELECT_MARKS, &selections());
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn the_document_shows_the_power() {
     write_or_compare(POWER_MARKS, &powers());
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn the_document_shows_the_simulated_percentiles() {
     write_or_compare(PERCENTILE_MARKS, &percentiles());
 }

@@ -112,7 +112,7 @@ pub(super) fn found() -> &'static [Found] {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn few_rounds_find_what_is_large() {
     for ((rounds, values, better, least), found) in REQUIRED.into_iter().zip(found()) {
         assert!(found.found >= least - PLAY, "{rounds} rounds, {values} values, {better}x: {}", found.found);
@@ -150,7 +150,7 @@ pub(super) fn equal() -> &'static [Vec<Found>] {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn few_rounds_are_rarely_wrong() {
     for ((name, _, _, most), found) in EQUAL.iter().zip(equal()) {
         for ((rounds, values), found) in SIZES.iter().zip(found) {
@@ -194,7 +194,7 @@ pub(super) fn predicted() -> &'static [(f64, [u32; 2])] {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn predicted_rounds_decide_in_at_least_half_of_the_cases() {
     for (spread, [made, come_true]) in predicted() {
         assert!(*made > 100 && 2 * come_true >= *made, "{spread}: {come_true} of {made}");

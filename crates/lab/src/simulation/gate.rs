@@ -100,7 +100,7 @@ pub(super) fn ended() -> &'static [Ended] {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn a_gate_fails_when_it_should_and_hardly_otherwise() {
     for ((_, noise, scenarios, truth), ended) in CASES.iter().zip(ended()) {
         let what = format!("{noise} {scenarios} {truth}: {ended:?}");
@@ -111,6 +111,31 @@ fn a_gate_fails_when_it_should_and_hardly_otherwise() {
             (20, ..) => assert!(ended.fails <= 0.05, "{what}"),
             _ => {}
         }
+    }
+}
+
+/// What a gate answers if trials take so many times as long as its plan expects.
+fn out_of_time(truth: f64, slower: f64, seed: u64) -> ConditionOutcome {
+    let mut plan = gated(1, seed);
+    plan.grow_within(BUDGET_S / 2.0, false);
+    plan.budget_s = Some(BUDGET_S / 2.0 / slower);
+    let noise = Noise { spread: 0.02, ..Noise::default() };
+    let (plan, seen) = carried_out(plan, Fake::new(1e6, vec![value_rule(1, truth)], noise, seed + 1_000_000));
+    findings(&plan, &seen).gates[0].scenarios[0].tested.answer
+}
+
+#[test]
+fn a_gate_that_runs_out_of_time_keeps_its_promise_and_uses_what_it_has() {
+    const RUNS: u64 = 1000;
+    for (slower, power) in [(1.0, 0.95), (1.3, 0.9), (2.0, 0.7), (4.0, 0.25)] {
+        let share = |truth: f64, answer: ConditionOutcome| {
+            (0..RUNS).filter(|seed| out_of_time(truth, slower, *seed) == answer).count() as f64 / RUNS as f64
+        };
+        let met = share(BOUND, ConditionOutcome::Met);
+        let excluded = share(BOUND, ConditionOutcome::Excluded);
+        assert!(met <= 0.025 && excluded <= 0.025, "{slower}: {met} {excluded}");
+        let found = share(BOUND * 0.97, ConditionOutcome::Met);
+        assert!(found >= power, "{slower}: {found}");
     }
 }
 

@@ -55,7 +55,7 @@ fn p_values_of_equal_candidates_are_not_too_small_too_often() {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn sessions_accept_what_is_better_and_hardly_anything_else() {
     const SESSIONS: u32 = 2000;
     let mut rng = SplitMix64::new(1);

@@ -185,7 +185,7 @@ pub(super) fn found() -> &'static [Found] {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn a_p99_is_rarely_called_different_by_chance_and_its_interval_holds() {
     for (case, found) in CASES.iter().zip(found()) {
         let what = format!("{case:?}: {found:?}");

@@ -109,7 +109,7 @@ pub(super) fn power() -> &'static [Power] {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn what_a_plan_says_that_it_can_find_is_found_in_four_of_five_runs() {
     for Power { noise, rounds, found, detectable } in power() {
         let (times, share) = detectable;

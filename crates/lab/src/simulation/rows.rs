@@ -89,7 +89,7 @@ pub(super) fn held() -> &'static [(f64, u32, Coverage)] {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn the_interval_of_a_figure_holds_what_the_machine_gave() {
     for (drift, rounds, held) in held() {
         assert!(held.each_round >= 0.93 && held.of_the_run >= 0.93, "{drift} {rounds}: {held:?}");

@@ -160,7 +160,7 @@ pub(super) fn flat() -> &'static [(&'static str, u64, f64)] {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn a_search_comes_within_five_percent_of_the_best_or_says_what_it_could_not_exclude() {
     for searched in searched() {
         let what = format!("{:?}, {}: close {}", searched.shape, searched.noise, searched.close);
@@ -176,7 +176,7 @@ fn a_search_comes_within_five_percent_of_the_best_or_says_what_it_could_not_excl
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn a_search_of_equal_settings_keeps_the_default() {
     for (noise, _, kept) in flat() {
         assert!(*kept >= 0.975, "{noise}: {kept}");

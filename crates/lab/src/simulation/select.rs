@@ -186,7 +186,7 @@ pub(super) fn gains() -> &'static [(&'static str, u32, f64)] {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn what_a_sentence_chose_holds_the_truth_as_often_as_it_says() {
     for one in chosen() {
         let what = format!("{:?}, {} rounds, {}, {}x", one.choice, one.rounds, one.noise, one.better);
@@ -195,7 +195,7 @@ fn what_a_sentence_chose_holds_the_truth_as_often_as_it_says() {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn the_gain_of_a_search_is_as_sure_as_it_says() {
     for (noise, advised, held) in gains() {
         assert!(*advised >= 100 && *held >= 0.94, "{noise}: {held} of {advised}");

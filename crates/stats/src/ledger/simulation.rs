@@ -214,7 +214,7 @@ fn a_candidate_that_is_better_by_four_standard_errors_is_found() {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn the_rules_have_the_documented_shares() {
     documented(&[
         row("spent as squares, sum 0.05", || Rule::spending(squares, LEVEL, CONFIRMATION_LEVEL)),
@@ -229,7 +229,7 @@ fn the_rules_have_the_documented_shares() {
 }
 
 #[test]
-#[ignore = "simulates for long; `make test` runs it"]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn p_values_from_rounds_have_the_documented_shares() {
     let row = |name: &str, p_of: &dyn Fn(f64, &mut SplitMix64) -> f64| {
         let (_, wrong) = simulate(SESSIONS_WITHOUT, Ledger::default, &[0.0; 200], p_of);
