@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::listening::Listening;
 use crate::proc;
+use crate::tcp::listeners;
 use crate::tree::Tree;
 
 const FIRST: u32 = 10_000;
@@ -85,7 +86,7 @@ pub fn port_free(at: SocketAddr) -> bool {
 
 /// The processes that hold a socket listening there. Other users' processes are visible only to root.
 pub fn listeners(at: SocketAddr) -> Vec<u32> {
-    let inodes = proc::listening(at);
+    let inodes = listeners::listening(at);
     if inodes.is_empty() { Vec::new() } else { holders(proc::pids(), &inodes) }
 }
 
@@ -116,13 +117,13 @@ pub(crate) enum Holder {
 
 /// Finds out whether a process of this tree listens there.
 pub(crate) fn holder(at: SocketAddr, tree: &Tree) -> Holder {
-    let inodes = proc::listening(at);
+    let inodes = listeners::listening(at);
     if tree.members().into_iter().any(|pid| proc::holds(pid, &inodes)) {
         return Holder::Own;
     }
     // A server may close one listener and open another between the two readings above. Only a socket that existed both
     // before and after the search belongs to someone else.
-    if proc::listening(at).is_disjoint(&inodes) { Holder::Unsettled } else { Holder::Stranger }
+    if listeners::listening(at).is_disjoint(&inodes) { Holder::Unsettled } else { Holder::Stranger }
 }
 
 /// The ports on which processes of this tree listen.
@@ -133,7 +134,7 @@ pub(crate) fn of_tree(tree: &Tree) -> BTreeSet<u16> {
 /// The addresses and ports at which processes of this tree listen.
 pub(crate) fn at_of_tree(tree: &Tree) -> BTreeSet<SocketAddr> {
     let held: HashSet<u64> = tree.members().into_iter().flat_map(proc::sockets).collect();
-    let listeners = proc::listeners().into_iter().filter(|listener| held.contains(&listener.inode));
+    let listeners = listeners::all().into_iter().filter(|listener| held.contains(&listener.inode));
     listeners.map(|listener| (listener.address, listener.port).into()).collect()
 }
 
@@ -142,7 +143,7 @@ pub(crate) fn at_of_tree(tree: &Tree) -> BTreeSet<SocketAddr> {
 pub(crate) fn only_at_v6(port: u16, tree: &Tree) -> bool {
     let at_v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
     // This is quicker than to read what each process holds.
-    if !proc::listeners().iter().any(|listener| (listener.address, listener.port) == (at_v6.ip(), port)) {
+    if !listeners::all().iter().any(|listener| (listener.address, listener.port) == (at_v6.ip(), port)) {
         return false;
     }
     let mut own = at_of_tree(tree);

@@ -6,6 +6,7 @@
 //! two listings is missed. [`Watch::look`] lists at once, for example before connections close.
 
 mod diag;
+pub(crate) mod listeners;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender, SyncSender};

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::net::{netlink, recv, send, socket_with};
 
 use super::TcpEnd;
+use super::listeners::Listener;
 
 /// One socket of a connection to the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +28,10 @@ pub(super) struct Socket {
 /// Sockets by the kernel's number for each, which no two sockets ever share.
 pub(super) type Sockets = HashMap<u64, Socket>;
 
-/// Lists the connections of a port.
+/// A netlink socket that asks the kernel which sockets there are.
 #[derive(Debug)]
-pub(super) struct Listing {
+struct SockDiag {
     netlink: OwnedFd,
-    port: u16,
     buffer: Vec<u8>,
 }
 
@@ -40,18 +40,51 @@ const ANSWER: usize = 64 << 10;
 /// The kernel answers at once. This only ensures that nothing waits for ever.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-impl Listing {
-    pub(super) fn open(port: u16) -> io::Result<Self> {
+impl SockDiag {
+    fn open() -> io::Result<Self> {
         let protocol = Some(netlink::SOCK_DIAG);
         let netlink = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, protocol)?;
         set_socket_timeout(&netlink, Timeout::Recv, Some(PATIENCE))?;
-        Ok(Self { netlink, port, buffer: vec![0; ANSWER] })
+        Ok(Self { netlink, buffer: vec![0; ANSWER] })
+    }
+
+    /// Calls `each` for each socket of this family in one of these states, with its `struct inet_diag_msg` and these attributes, a bit for each.
+    ///
+    /// # Errors
+    /// The kernel's. The rest of its answer may still come then.
+    fn dump(
+        &mut self,
+        family: AddressFamily,
+        states: u32,
+        attributes: u8,
+        mut each: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
+        send(&self.netlink, &request(family.as_raw(), states, attributes), SendFlags::empty())?;
+        loop {
+            let (length, _) = recv(&self.netlink, self.buffer.as_mut_slice(), RecvFlags::empty())?;
+            if parse(self.buffer.get(..length).unwrap_or_default(), &mut each)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Lists the connections of a port.
+#[derive(Debug)]
+pub(super) struct Listing {
+    diag: SockDiag,
+    port: u16,
+}
+
+impl Listing {
+    pub(super) fn open(port: u16) -> io::Result<Self> {
+        Ok(Self { diag: SockDiag::open()?, port })
     }
 
     /// Adds the connections' sockets as they are now, at either end and of either family.
     ///
     /// # Errors
-    /// The kernel's. The rest of its answer may still come then, so a new socket takes the place of this one.
+    /// The kernel's. Later listings use a new netlink socket, because the rest of the old answer may still arrive.
     pub(super) fn read(&mut self, sockets: &mut Sockets) -> io::Result<()> {
         let listed = self.list(sockets);
         if listed.is_err() {
@@ -66,19 +99,26 @@ impl Listing {
             // A listing takes the kernel milliseconds, however few it finds. The server's end of a connection may be of the
             // other family.
             if !found.values().any(|socket| socket.of_server) {
-                send(&self.netlink, &request(family.as_raw()), SendFlags::empty())?;
-                while !self.next(&mut found)? {}
+                self.diag.dump(family, CONNECTED, ACCOUNT, |message| {
+                    found.extend(socket(message, self.port));
+                })?;
             }
         }
         sockets.extend(found);
         Ok(())
     }
+}
 
-    /// Reads one datagram. Returns whether it was the last of an answer.
-    fn next(&mut self, sockets: &mut Sockets) -> io::Result<bool> {
-        let (length, _) = recv(&self.netlink, self.buffer.as_mut_slice(), RecvFlags::empty())?;
-        parse(self.buffer.get(..length).unwrap_or_default(), self.port, sockets)
+/// The sockets that listen, of either family.
+///
+/// # Errors
+/// The kernel's: it may not have sock_diag.
+pub(super) fn listeners() -> io::Result<Vec<Listener>> {
+    let (mut diag, mut found) = (SockDiag::open()?, Vec::new());
+    for family in [AddressFamily::INET, AddressFamily::INET6] {
+        diag.dump(family, LISTENING, 0, |message| found.extend(listener(message)))?;
     }
+    Ok(found)
 }
 
 /// `SOCK_DIAG_BY_FAMILY`: a request, and each socket of its answer.
@@ -93,41 +133,45 @@ const INFO: u16 = 2;
 /// `INET_DIAG_SKMEMINFO`, the attribute with the socket's memory: 32-bit numbers, of which the second is the size of its receive buffer
 /// (`SK_MEMINFO_RCVBUF`).
 const MEMORY: u16 = 7;
+/// Both, as a request asks for them: a bit for each attribute, from 1.
+const ACCOUNT: u8 = 1 << (INFO - 1) | 1 << (MEMORY - 1);
 /// The states of sockets that have such an account: not `TIME_WAIT`, not `LISTEN`, not closed, not half open.
-const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
+const CONNECTED: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
+/// `TCP_LISTEN`.
+const LISTENING: u32 = 1 << 10;
 const TCP: u8 = 6;
 
 /// `struct nlmsghdr` and `struct inet_diag_req_v2`.
-fn request(family: u16) -> Vec<u8> {
+fn request(family: u16, states: u32, attributes: u8) -> Vec<u8> {
     const LENGTH: usize = 72;
     let mut bytes = Vec::with_capacity(LENGTH);
     bytes.extend((LENGTH as u32).to_ne_bytes());
     bytes.extend(BY_FAMILY.to_ne_bytes());
     bytes.extend(DUMP.to_ne_bytes());
     bytes.extend([0; 8]); // sequence and sender
-    bytes.extend([family as u8, TCP, 1 << (INFO - 1) | 1 << (MEMORY - 1), 0]);
-    bytes.extend(STATES.to_ne_bytes());
+    bytes.extend([family as u8, TCP, attributes, 0]);
+    bytes.extend(states.to_ne_bytes());
     bytes.resize(LENGTH, 0); // any port, any address, any interface, no cookie
     bytes
 }
 
-/// Adds the sockets of a datagram. Returns whether it ends the answer.
+/// Calls `each` with each socket of a datagram. Returns whether it ends the answer.
 ///
 /// # Errors
 /// The kernel's, and a message that is cut short.
-fn parse(mut bytes: &[u8], port: u16, sockets: &mut Sockets) -> io::Result<bool> {
+fn parse(mut bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<bool> {
     while !bytes.is_empty() {
         let header = Fields(bytes);
         let cut = || io::Error::from(io::ErrorKind::InvalidData);
         let (length, kind) = header.u32(0).zip(header.u16(4)).ok_or_else(cut)?;
         let body = bytes.get(16..length as usize).ok_or_else(cut)?;
         match kind {
-            DONE => return Ok(true),
-            ERROR => {
-                let code = Fields(body).u32(0).ok_or_else(cut)?;
-                return Err(io::Error::from_raw_os_error(code.cast_signed().saturating_neg()));
-            }
-            BY_FAMILY => sockets.extend(socket(body, port)),
+            // A listing that fails may end with its error, too.
+            DONE | ERROR => match Fields(body).u32(0).ok_or_else(cut)?.cast_signed() {
+                0.. if kind == DONE => return Ok(true),
+                code => return Err(io::Error::from_raw_os_error(code.saturating_neg())),
+            },
+            BY_FAMILY => each(body),
             _ => {}
         }
         bytes = bytes.get(aligned(length as usize)..).unwrap_or_default();
@@ -164,6 +208,16 @@ fn socket(message: &[u8], port: u16) -> Option<(u64, Socket)> {
         attributes = attributes.get(aligned(length.into())..).unwrap_or_default();
     }
     Some((cookie, Socket { of_server, did: TcpEnd { receive_buffer, ..did? } }))
+}
+
+/// `struct inet_diag_msg` of a socket that listens. `None` if it is cut short.
+fn listener(message: &[u8]) -> Option<Listener> {
+    let fields = Fields(message);
+    let address = match u16::from(*message.first()?) {
+        family if family == AddressFamily::INET.as_raw() => IpAddr::from(fields.at::<4>(8)?),
+        _ => IpAddr::from(fields.at::<16>(8)?).to_canonical(),
+    };
+    Some(Listener { port: fields.u16(4)?.to_be(), inode: fields.u32(68)?.into(), address })
 }
 
 /// Whether the 16 bytes of an address begin with 127, or are those of `::1` or of the former in the form of IPv6. An address
@@ -261,7 +315,7 @@ mod tests {
 
     fn parsed(bytes: &[u8]) -> (io::Result<bool>, Sockets) {
         let mut sockets = Sockets::new();
-        (parse(bytes, 8080, &mut sockets), sockets)
+        (parse(bytes, |message| sockets.extend(socket(message, 8080))), sockets)
     }
 
     #[test]
@@ -327,8 +381,10 @@ mod tests {
 
     #[test]
     fn the_kernels_errors_are_returned() {
-        let (error, _) = parsed(&message(ERROR, &(-libc::ENOENT).to_ne_bytes()));
-        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::NotFound);
-        assert!(parsed(&message(ERROR, &[])).0.is_err());
+        for kind in [ERROR, DONE] {
+            let (error, _) = parsed(&message(kind, &(-libc::ENOENT).to_ne_bytes()));
+            assert_eq!(error.unwrap_err().kind(), io::ErrorKind::NotFound);
+            assert!(parsed(&message(kind, &[])).0.is_err());
+        }
     }
 }
