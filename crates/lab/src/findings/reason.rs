@@ -359,7 +359,14 @@ pub(super) fn between(
     let functions = why.cpu.and_then(|cpu| gap.functions(cpu)).or_else(|| gap.waits(why.waits?));
     let counts = found.into_iter().take(MOST).map(|(_, reason)| reason);
     let found: Vec<Reason> = functions.into_iter().chain(counts).collect();
-    if found.is_empty() { gap.own_code().into_iter().collect() } else { found }
+    if !found.is_empty() {
+        return found;
+    }
+    let own = gap.own_code().or_else(|| {
+        let shared = gap.on_shared_cores();
+        why.cpu.and_then(|cpu| shared.functions(cpu)).or_else(|| shared.own_code())
+    });
+    own.into_iter().collect()
 }
 
 /// The counts as a table: the usual ones that there are, and others that tell rows apart; none if nothing was counted.

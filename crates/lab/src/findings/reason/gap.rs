@@ -26,6 +26,8 @@ pub(super) struct Gap<'a> {
     pub time_s: [f64; 2],
     /// The operations that were under way at once.
     at_once: f64,
+    /// How many seconds on the clock a second of CPU time takes.
+    stretch: f64,
 }
 
 impl<'a> Gap<'a> {
@@ -52,7 +54,14 @@ impl<'a> Gap<'a> {
         };
         let times = if times < 1.0 { times.recip() } else { times };
         let time_s = [time_s(faster)?, time_s(slower)?];
-        Some(Self { faster, slower, figure, times, time_s, at_once })
+        Some(Self { faster, slower, figure, times, time_s, at_once, stretch: 1.0 })
+    }
+
+    /// The same where a second of CPU time counts with the wait for a core that both rows have, because other programs share it. Threads
+    /// of the system itself wait for each other, too, so this is looked at only where nothing else tells.
+    pub fn on_shared_cores(self) -> Self {
+        let waited = [self.faster, self.slower].map(|e| e.work.waited_s_per_cpu_s.unwrap_or(0.0));
+        Self { stretch: 1.0 + waited.into_iter().fold(f64::INFINITY, f64::min), ..self }
     }
 
     fn more_time_s(&self) -> f64 {
@@ -71,7 +80,7 @@ impl<'a> Gap<'a> {
             return 0.0;
         }
         let of_ratio = (slower / faster).ln() / self.times.ln().max(f64::MIN_POSITIVE);
-        let of_time = (slower - faster) / self.more_time_s().max(f64::MIN_POSITIVE);
+        let of_time = (slower - faster) * self.stretch / self.more_time_s().max(f64::MIN_POSITIVE);
         of_ratio.min(of_time).min(1.0)
     }
 

@@ -360,6 +360,22 @@ fn the_own_code_is_named_where_cpu_time_accounts_for_the_difference() {
 }
 
 #[test]
+fn cpu_time_takes_longer_on_a_core_that_others_share() {
+    let waits = |s: f64| Effort { waited_s_per_cpu_s: Some(s), ..Effort::default() };
+    let named = |works: [Effort; 2]| {
+        let reasons = reasons_in(Workload::Requests, 20.0, works, [30e-6, 163e-6]);
+        reasons.first().map(|reason| reason.counted)
+    };
+    assert_eq!(named([waits(3.0), waits(3.0)]), Some(Kind::OwnCode));
+    // Nobody takes its core, or only that of the slower one, which is another reason.
+    assert_eq!(named([waits(0.0), waits(0.0)]), None);
+    assert_eq!(named([waits(0.0), waits(3.0)]), Some(Kind::CoreWait));
+    // What else tells comes first, and stands alone.
+    let resends = |per_s: f64| Effort { retransmits_per_s: Some(per_s), ..waits(3.0) };
+    assert_eq!(named([resends(0.0), resends(40_000.0)]), Some(Kind::Retransmits));
+}
+
+#[test]
 fn what_differs_in_some_trials_only_explains_nothing() {
     let switches = |n: f64, low: f64, high: f64| {
         let ranges = Ranges { switches: Some(Range { low, high }), ..Ranges::default() };
