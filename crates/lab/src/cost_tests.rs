@@ -16,7 +16,9 @@ use crate::history::{Occasion, history};
 use crate::observation::{Observation, Scenario};
 use crate::plan::{self, Plan};
 use crate::rounds;
+use crate::search::pairs;
 use crate::session::Fake;
+use crate::simulation::search::{Surface, carried_out};
 use crate::simulation::{Rounds, observed, plan};
 
 /// So many scenarios, or so much else, and then twice as many.
@@ -250,6 +252,19 @@ fn plans_of_systems_with_many_knobs() {
             let plan =
                 plan::plan(&[request], &catalog, &BTreeMap::new(), 1).expect("it is within the bounds");
             assert_eq!(plan.experiments[0].axes.len(), count / 5);
+        }
+    });
+}
+
+/// A search weighs each pair of values of two knobs, of which there are at most `MOST_PAIRS`.
+#[test]
+fn searches_of_many_pairs_of_values() {
+    is_near_linear(SOME, |count| {
+        let knobs = (1..).find(|knobs| pairs(vec![2; *knobs]) >= 10 * count).expect("so many");
+        let surface = Surface::flat(&vec![2; knobs], 1);
+        move || {
+            let (plan, _) = carried_out(surface.plan(60, 1), &mut surface.fake(Noise::SHARED_MACHINE, 1));
+            assert!(plan.experiments[0].search.is_some());
         }
     });
 }

@@ -27,7 +27,18 @@ use crate::setup::Setup;
 pub const FEWEST_TRIALS: usize = 36;
 
 /// The most values of a knob. Neighbours among more would hardly differ, and the pairs of two such knobs take long to weigh.
-pub const MOST_VALUES: usize = 256;
+pub const MOST_VALUES_OF_KNOB: usize = 256;
+
+/// The most pairs of values of two knobs. Each is weighed again after each round.
+pub const MOST_PAIRS: usize = 1 << 18;
+
+/// How many pairs of values of two knobs there are, of knobs with so many values.
+pub fn pairs(values: impl IntoIterator<Item = usize>) -> usize {
+    let (pairs, _) = values.into_iter().fold((0_usize, 0_usize), |(pairs, before), own| {
+        (pairs.saturating_add(before.saturating_mul(own)), before.saturating_add(own))
+    });
+    pairs
+}
 
 /// The most trials of a search. More would show little that these do not.
 pub const MOST_TRIALS: usize = 2000;
@@ -102,8 +113,8 @@ pub struct Space {
 }
 
 impl Space {
-    /// The space of an experiment. None without a base, without a knob that has several values, the base's among them, and if a
-    /// knob has more than [`MOST_VALUES`].
+    /// The space of an experiment. None if there is no base, if no knob has several values with the base's among them, or if there are
+    /// more than [`MOST_VALUES_OF_KNOB`] or [`MOST_PAIRS`].
     pub fn of(setup: &Setup) -> Option<Self> {
         let base = setup.base.as_ref()?.scenario.clone();
         let mut space = Self {
@@ -119,7 +130,8 @@ impl Space {
             space.lattice.knobs.push(Dimension { values: axis.values.len(), ordered });
             space.lattice.default.push(default);
         }
-        let few = space.lattice.knobs.iter().all(|knob| knob.values <= MOST_VALUES);
+        let values = || space.lattice.knobs.iter().map(|knob| knob.values);
+        let few = values().all(|values| values <= MOST_VALUES_OF_KNOB) && pairs(values()) <= MOST_PAIRS;
         (few && !space.knobs.is_empty()).then_some(space)
     }
 

@@ -9,7 +9,7 @@ const STEP: usize = 64 << 10;
 
 /// The most values of a message. Each takes some 100 bytes while it is read, however few its text has. The largest tally has half
 /// as many.
-pub(crate) const MOST_VALUES: usize = 1 << 21;
+pub(crate) const MOST_JSON_VALUES: usize = 1 << 21;
 
 /// At most how many values a text of JSON has: each is the first, or follows a comma, a colon or an opening bracket.
 pub(crate) fn values(json: &[u8]) -> usize {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::clock::Round;
-use crate::frame::{self, FrameError, LONGEST, MOST_VALUES};
+use crate::frame::{self, FrameError, LONGEST, MOST_JSON_VALUES};
 use crate::message::{Hello, Message};
 use crate::silence::Silence;
 
@@ -318,8 +318,8 @@ fn hear<R: Read>(input: &mut BufReader<R>, clock: Clock) -> Result<Heeded, Lost>
 /// Why a message cannot be one: it has more values than one may have.
 fn too_many_values(frame: &[u8]) -> Option<Lost> {
     let values = frame::values(frame);
-    let why = || Lost::Broken(format!("a message has {values} values, and may have {MOST_VALUES}"));
-    (values > MOST_VALUES).then(why)
+    let why = || Lost::Broken(format!("a message has {values} values, and may have {MOST_JSON_VALUES}"));
+    (values > MOST_JSON_VALUES).then(why)
 }
 
 fn foreign(bytes: &[u8]) -> Lost {
@@ -513,8 +513,8 @@ mod tests {
             let _ = writer.join().expect("it ends");
             received.map(|value| value.is_some())
         };
-        assert_eq!(said(MOST_VALUES), Ok(true));
-        let refused = said(MOST_VALUES + 1);
+        assert_eq!(said(MOST_JSON_VALUES), Ok(true));
+        let refused = said(MOST_JSON_VALUES + 1);
         assert!(
             matches!(&refused, Err(Lost::Broken(why)) if why.contains("may have 2097152")),
             "{refused:?}"

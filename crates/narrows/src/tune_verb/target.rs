@@ -5,7 +5,7 @@ use std::slice;
 
 use anyhow::{Context, bail};
 use lab::ask::Ask;
-use lab::search::MOST_VALUES;
+use lab::search::{self, MOST_PAIRS, MOST_VALUES_OF_KNOB};
 use systems::input::suggestion;
 use systems::{Catalog, CatalogError, Knob, Manifest, Source, Value, Workload, allotment};
 
@@ -62,11 +62,20 @@ impl Target {
                 "{knob} is searched with --knob and held with --set: leave one of them out"
             )));
         }
-        if let Some((knob, values)) = target.knobs.iter().find(|(_, values)| values.len() > MOST_VALUES) {
+        if let Some((knob, values)) =
+            target.knobs.iter().find(|(_, values)| values.len() > MOST_VALUES_OF_KNOB)
+        {
             bail!(Usage(format!(
-                "--knob {knob} has {} values, and at most {MOST_VALUES} of a knob are searched, because a search weighs each pair of \
-                 values of two knobs: a range with a step has fewer, such as 1..1000*2 or 1..1000+10",
+                "--knob {knob} has {} values, and at most {MOST_VALUES_OF_KNOB} of a knob are searched, because a search weighs \
+                 each pair of values of two knobs: a range with a step has fewer, such as 1..1000*2 or 1..1000+10",
                 values.len()
+            )));
+        }
+        let pairs = search::pairs(target.knobs.iter().map(|(_, values)| values.len()));
+        if pairs > MOST_PAIRS {
+            bail!(Usage(format!(
+                "the knobs have {pairs} pairs of values, and a search weighs at most {MOST_PAIRS}: search fewer knobs, or \
+                 ranges with a step"
             )));
         }
         Ok(target)
