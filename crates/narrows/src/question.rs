@@ -230,9 +230,26 @@ fn commanded(words: Vec<String>, without: &Without) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+
+    /// Command lines with most options.
+    const COMMANDS: [&str; 12] = [
+        "run",
+        "run a b --full --systems x,y --set buffer=1,2 --rounds 5 --budget 10m --seed 18446744073709551615 --fake f.toml",
+        "run a --rounds file --sut ssh://u@h:22 --gen 'exec:x -o c,d,local' --gen slurm:2 --address ::1 --go-on-without",
+        "try 'a {port}' 'b {port}' --names c,d --figure p99,max-rate --slo 'p99<20ms,errors<0.1%' --threshold 0.1 -d 1.5s --cold",
+        "try http://h:1 --rate 1k --gaps poisson -X PUT -H 'a: b' --body @f --expect 'json.a=1' --expect-status 201 --compressed",
+        "try https://h:1 --tls 1.2,1.3 --cert c --key k --alpn http/1.1 --tls-sessions always --connect-to x:1 --proxy-protocol 2",
+        "try a --requests f --requests-format vegeta-json --requests-order in-order --data d --shell --env A=B --service s",
+        "try a --first 'POST /l x' --capture t=json.t --cookies --fail-if 'rate<0.9' --inconclusive pass --format junit --save n",
+        "try a --git A..B --build make --builds 3 -k w=1,2 -L v 1,2 --ready 2m --attach --unequal --rounds 7 --store s.db",
+        "try 'a {port}' 'b {port}' --ledger l.json --format verdict --figure p99 --no-duet",
+        "try 'a {port}' --driver 'x -p {port} -t {duration}' --read rate=json.a --read 'p99=/p99 (.*)/' --driver-timeout 9s",
+        "tune nginx --knob w=1..16 --memory 500M --slo 'p99<20ms' --workload requests --set a=1 --size 1M --timeout 3s",
+    ];
 
     fn asked(command: &str) -> Question {
         let header = |question| RunHeader {
@@ -252,23 +269,68 @@ mod tests {
 
     #[test]
     fn questions_are_read_as_they_were_saved() {
-        for command in [
-            "run",
-            "run a b --full --systems x,y --set buffer=1,2 --rounds 5 --budget 10m --seed 18446744073709551615 --fake f.toml",
-            "run a --rounds file --sut ssh://u@h:22 --gen 'exec:x -o c,d,local' --gen slurm:2 --address ::1 --go-on-without",
-            "try 'a {port}' 'b {port}' --names c,d --figure p99,max-rate --slo 'p99<20ms,errors<0.1%' --threshold 0.1 -d 1.5s --cold",
-            "try http://h:1 --rate 1k --gaps poisson -X PUT -H 'a: b' --body @f --expect 'json.a=1' --expect-status 201 --compressed",
-            "try https://h:1 --tls 1.2,1.3 --cert c --key k --alpn http/1.1 --tls-sessions always --connect-to x:1 --proxy-protocol 2",
-            "try a --requests f --requests-format vegeta-json --requests-order in-order --data d --shell --env A=B --service s",
-            "try a --first 'POST /l x' --capture t=json.t --cookies --fail-if 'rate<0.9' --inconclusive pass --format junit --save n",
-            "try a --git A..B --build make --builds 3 -k w=1,2 -L v 1,2 --ready 2m --attach --unequal --rounds 7 --store s.db",
-            "try 'a {port}' 'b {port}' --ledger l.json --format verdict --figure p99 --no-duet",
-            "try 'a {port}' --driver 'x -p {port} -t {duration}' --read rate=json.a --read 'p99=/p99 (.*)/' --driver-timeout 9s",
-            "tune nginx --knob w=1..16 --memory 500M --slo 'p99<20ms' --workload requests --set a=1 --size 1M --timeout 3s",
-        ] {
+        for command in COMMANDS {
             asked(command);
         }
         assert!(asked("try a --git A,B").is_of_commits() && !asked("try 'a --git B'").is_of_commits());
+    }
+
+    /// Any JSON, with values that are hard to read as options.
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,12}".prop_map(Value::from),
+            proptest::sample::select(vec![
+                "@", "{port}", "1..", "p99<", "1e400", "ssh://", "json.", "0x", "-1"
+            ])
+            .prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::btree_map("[a-z_]{1,9}", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// The places in a value: objects and lists, and what they have.
+    fn places(value: &Value, place: String, found: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                map.iter().for_each(|(name, inner)| places(inner, format!("{place}/{name}"), found));
+            }
+            Value::Array(all) => {
+                all.iter().enumerate().for_each(|(at, inner)| places(inner, format!("{place}/{at}"), found));
+            }
+            _ => {}
+        }
+        found.push(place);
+    }
+
+    proptest! {
+        /// A store may be damaged, or be another program's.
+        #[test]
+        fn no_saved_question_panics_and_what_is_read_is_what_was_saved(
+            command in proptest::sample::select(COMMANDS.to_vec()),
+            changes in proptest::collection::vec((any::<proptest::sample::Index>(), any_json()), 1..4),
+        ) {
+            let mut saved = asked(command).saved().expect("it can be saved");
+            for (place, value) in changes {
+                let mut found = Vec::new();
+                places(&saved, String::new(), &mut found);
+                let place: &String = place.get(&found[..]);
+                *saved.pointer_mut(place).expect("a place") = value;
+            }
+            if let Some(question) = Question::read(&saved) {
+                prop_assert_eq!(question.saved(), Some(saved));
+                prop_assert!(question.identity(true).is_some());
+            }
+        }
     }
 
     #[test]
