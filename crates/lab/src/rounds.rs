@@ -4,8 +4,8 @@
 //! A search chooses its own trials (`search`). For the rest there are two rules (`stats::Design`). A plan that is examined once gets
 //! rounds of all its experiments as long as they fit into its budget: how many there are depends on time only, never on figures. A plan
 //! with several looks gets the rounds up to the next look for each experiment that is undecided: if the plan has conditions about it,
-//! until each of these is decided, and otherwise until its comparisons are. When time is short of every next look, it gets the rounds
-//! for which there is time, and its last look comes after them.
+//! until each of these is decided, and otherwise until its comparisons are. When no next look fits, the plan gets the rounds that do
+//! fit, and is examined a last time after them.
 //!
 //! A round always contains all scenarios of its experiment, decided or not: the rows of a round tell what it did to the
 //! others (`stats::Panel`).
@@ -25,10 +25,8 @@ pub fn expected(plan: &Plan) -> u32 {
     let planned = plan.experiments.iter().map(|planned| planned.rounds).max().unwrap_or(0);
     let times = plan.round_times();
     let fits = |rounds: &u32| times.of_s(0..*rounds) <= plan.budget_s.unwrap_or(0.0);
-    if plan.design.is_once() {
-        return (1..=MOST_ROUNDS).take_while(fits).last().unwrap_or(0).max(planned);
-    }
-    (1..=plan.design.last_look()).take_while(fits).last().unwrap_or(planned).max(planned)
+    let most = plan.design.last_look().unwrap_or(MOST_ROUNDS);
+    (1..=most).take_while(fits).last().unwrap_or(0).max(planned)
 }
 
 /// The same plan with so many times the rounds that are expected of it, whatever they show.
@@ -49,23 +47,39 @@ pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
     }
     let Some(budget_s) = plan.budget_s else { return false };
     let left_s = budget_s - observations.iter().map(|o| o.took_s).sum::<f64>();
-    let before = plan.trials.len();
     let seen = by_experiment(observations);
     let experiments = plan
         .experiments
         .iter()
         .map(|planned| (planned, seen.get(planned.name.as_str()).cloned().unwrap_or_default()));
-    let rounds = if plan.design.is_once() {
-        one_round(plan, experiments.collect(), left_s)
-    } else {
-        let open = open(plan, experiments.collect(), &findings::undecided(plan, observations));
-        let rounds = next_looks(&open, left_s);
-        if rounds.is_empty() && !open.is_empty() { last_rounds(plan, &open, left_s) } else { rounds }
-    };
-    if plan.has_room_for(&rounds) {
-        plan.grow(&rounds);
+    if plan.design.is_once() {
+        let rounds = one_round(plan, experiments.collect(), left_s);
+        return grow(plan, &rounds);
     }
-    plan.trials.len() > before
+    let open = open(plan, experiments.collect(), &findings::undecided(plan, observations));
+    let rounds = next_looks(&open, left_s);
+    if !rounds.is_empty() || open.is_empty() {
+        return grow(plan, &rounds);
+    }
+    // Time has ended the plan, and not what it shows, unless what one experiment showed ended it earlier: how long another could go on
+    // then depends on that.
+    let all_open = open.len() == plan.experiments.len();
+    let rounds = last_rounds(&open, left_s);
+    let grown = grow(plan, &rounds);
+    if all_open {
+        let reached = plan.experiments.iter().map(|planned| planned.rounds).max().unwrap_or(0);
+        plan.design = plan.design.ending_after(reached);
+    }
+    grown
+}
+
+/// Adds these rounds, if there is room for them. Returns whether there are any.
+fn grow(plan: &mut Plan, rounds: &[(usize, u32)]) -> bool {
+    let has_room = plan.has_room_for(rounds);
+    if has_room {
+        plan.grow(rounds);
+    }
+    has_room && !rounds.is_empty()
 }
 
 /// Turns every experiment with a space of settings into a search of at most so many trials whose winner must keep the limits, and
@@ -166,9 +180,8 @@ fn next_looks(open: &[Open], mut left_s: f64) -> Vec<(usize, u32)> {
     rounds
 }
 
-/// The last rounds for which there is time, if there is none for a next look. Time alone ends the run here, and not what it shows. So
-/// the look that the plan reaches becomes its last, and spends what was kept for later ones.
-fn last_rounds(plan: &mut Plan, open: &[Open], mut left_s: f64) -> Vec<(usize, u32)> {
+/// The last rounds for which there is time, if there is none for a next look.
+fn last_rounds(open: &[Open], mut left_s: f64) -> Vec<(usize, u32)> {
     let mut rounds = Vec::new();
     for next in open {
         let fits = |last: &u32| next.times.of_s(next.rounds..*last) <= left_s;
@@ -177,15 +190,12 @@ fn last_rounds(plan: &mut Plan, open: &[Open], mut left_s: f64) -> Vec<(usize, u
             rounds.push((next.index, last));
         }
     }
-    let before = plan.experiments.iter().map(|planned| planned.rounds);
-    let reached = before.chain(rounds.iter().map(|(_, rounds)| *rounds)).max().unwrap_or(0);
-    plan.design = plan.design.ending_after(reached);
     rounds.sort_unstable();
     rounds
 }
 
-/// How long further rounds take: what is expected of them, and as much longer as the rounds so far took. The first round says this only
-/// as long as there is no other, because work is counted in it.
+/// How long further rounds take: the estimate, times how much longer than estimated the rounds so far took. The first round counts only
+/// as long as there is no other, because the kernel's work is counted in it.
 fn round_times(plan: &Plan, planned: &Planned, observations: &[&Observation]) -> RoundTimes {
     let later = || observations.iter().filter(|o| o.trial.round > 0);
     let ratio = |seen: &mut dyn Iterator<Item = &&Observation>| {
@@ -194,7 +204,7 @@ fn round_times(plan: &Plan, planned: &Planned, observations: &[&Observation]) ->
         (expected > 0.0).then_some(took / expected)
     };
     let slower = ratio(&mut later()).or_else(|| ratio(&mut observations.iter())).unwrap_or(1.0);
-    plan.round_times_of(planned).times(slower)
+    plan.round_times_of(planned).slowed_by(slower)
 }
 
 #[cfg(test)]

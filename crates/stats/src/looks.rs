@@ -4,9 +4,10 @@
 //! intervals (Jennison and Turnbull, "Group Sequential Methods with Applications to Clinical Trials", 2000, chapter 9).
 //! The error is spent in unequal parts (a Bonferroni correction with weights): 30 % at the first look, because the effects that
 //! matter here, such as a knob that costs a factor of ten, show after three rounds and should be found then; a quarter at the last,
-//! because what is undecided there stays so; and the rest in between, in proportion to `1/sqrt(l)` at look `l`. The parts add up to the whole, so the promise
-//! holds however the looks depend on each other, and at every level to which a correction for several comparisons leads. Parts that
-//! are calibrated to the dependence of looks at 5 % are too large at smaller levels, where looks depend less on each other.
+//! because what is undecided there stays so; and the rest in between, in proportion to `1/sqrt(l)` at look `l`. The parts add up to
+//! the whole, so the promise holds however the looks depend on each other, and at every level to which a correction for several
+//! comparisons leads. Parts that are calibrated to the dependence of looks at 5 % are too large at smaller levels, where looks depend
+//! less on each other.
 //!
 //! An error that is kept for looks that never come is lost. So the number of looks is what a plan's budget can reach, and if time runs
 //! out earlier, the look that is reached becomes the last ([`Design::ending_after`]). That depends on time only. With fewer looks each
@@ -69,8 +70,7 @@ impl Design {
         Self { looks: looks.clamp(1, LOOKS.len() as u32) }
     }
 
-    /// The same design with the look at which so many rounds are examined as its last. This keeps the promise only if time has ended
-    /// the run, and not what it shows.
+    /// Makes the look that examines so many rounds the last. The promise holds only if time ended the run, and not what it shows.
     pub fn ending_after(self, rounds: u32) -> Self {
         Self { looks: self.look_at(rounds) }
     }
@@ -172,9 +172,9 @@ impl Design {
         Some((critical(level, df) + critical(ONE_IN_FIVE_ABOVE, df)) * spread * (2.0 / n as f64).sqrt())
     }
 
-    /// After how many rounds the last look is taken at the latest. That of a single look is not limited here.
-    pub fn last_look(self) -> u32 {
-        LOOKS[self.looks() as usize - 1]
+    /// After how many rounds the last look is taken at the latest. None if there is a single look, after any number of rounds.
+    pub fn last_look(self) -> Option<u32> {
+        LOOKS.get(self.looks() as usize - 1).copied().filter(|_| !self.is_once())
     }
 
     /// The number of rounds at the next look; None if there is none, or only one at an end that the budget sets.

@@ -52,7 +52,7 @@ pub struct RoundTimes {
     /// A later round in which the yardstick has a twin.
     with_twin_s: f64,
     /// A later round without one.
-    without_s: f64,
+    without_twin_s: f64,
 }
 
 impl RoundTimes {
@@ -61,17 +61,17 @@ impl RoundTimes {
         let round_s = |round| match round {
             0 => self.first_s,
             _ if has_twin(round) => self.with_twin_s,
-            _ => self.without_s,
+            _ => self.without_twin_s,
         };
         rounds.map(round_s).sum()
     }
 
     /// The same rounds on a machine that takes so many times as long.
-    pub fn times(self, slower: f64) -> Self {
+    pub fn slowed_by(self, times: f64) -> Self {
         Self {
-            first_s: self.first_s * slower,
-            with_twin_s: self.with_twin_s * slower,
-            without_s: self.without_s * slower,
+            first_s: self.first_s * times,
+            with_twin_s: self.with_twin_s * times,
+            without_twin_s: self.without_twin_s * times,
         }
     }
 }
@@ -83,7 +83,7 @@ impl Add for RoundTimes {
         Self {
             first_s: self.first_s + other.first_s,
             with_twin_s: self.with_twin_s + other.with_twin_s,
-            without_s: self.without_s + other.without_s,
+            without_twin_s: self.without_twin_s + other.without_twin_s,
         }
     }
 }
@@ -122,6 +122,10 @@ impl Plan {
             push_round(&mut trials, round, planned, scenarios, twin, &mut SplitMix64::new(0));
             trials.iter().map(|trial| self.trial_s(trial)).sum()
         };
-        RoundTimes { first_s: round_s(0, true), with_twin_s: round_s(1, true), without_s: round_s(1, false) }
+        RoundTimes {
+            first_s: round_s(0, true),
+            with_twin_s: round_s(1, true),
+            without_twin_s: round_s(1, false),
+        }
     }
 }

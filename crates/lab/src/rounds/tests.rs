@@ -7,7 +7,7 @@ use stats::{Design, LOOKS, Noise};
 
 use super::*;
 use crate::observation::{Outcome, Scenario, Trial};
-use crate::session::{Executor, Fake, Interrupted, Progress, carry_out, observe};
+use crate::session::{Executor, Fake, Interrupted, Progress, Rule, carry_out, observe};
 use crate::simulation::{Rounds, plan, value_rule};
 use crate::store::{RunHeader, Store};
 
@@ -96,6 +96,34 @@ fn the_last_look_comes_when_time_runs_out() {
     let quiet = Noise { spread: 0.0001, ..Noise::default() };
     let (ended, _) = grown(clear.clone(), &mut Fake::new(1e6, Vec::new(), quiet, 1));
     assert_eq!((ended.experiments[0].rounds, ended.design), (3, clear.design));
+}
+
+#[test]
+fn an_experiment_that_was_decided_keeps_the_looks_of_all() {
+    // How long the other one could go on depends on what the first showed.
+    let ended = |better: f64| {
+        let mut plan = plan(2, Rounds::Fixed(3), 1);
+        let mut other = plan.experiments[0].clone();
+        other.setup.subject.name = "other".to_owned();
+        for scenario in &mut other.scenarios {
+            (scenario.experiment, scenario.system) = ("other".to_owned(), "t".to_owned());
+        }
+        other.setup.rounds = 0;
+        plan.experiments.push(other);
+        plan.grow(&[(1, 3)]);
+        let budget_s = plan.round_times().of_s(0..14);
+        plan.grow_within(3.0 * budget_s, false);
+        plan.budget_s = Some(budget_s);
+        let rule = Rule { system: Some("s".to_owned()), ..value_rule(1, better) };
+        let noise = Noise { spread: 0.3, ..Noise::default() };
+        let before = plan.design;
+        let (plan, _) = grown(plan, &mut Fake::new(1e6, vec![rule], noise, 1));
+        (plan.experiments[0].rounds, plan.design == before)
+    };
+    let (rounds, kept) = ended(1.0);
+    assert!(rounds > 9 && !kept, "{rounds}");
+    let (rounds, kept) = ended(1e6);
+    assert!(rounds < 9 && kept, "{rounds}");
 }
 
 #[test]

@@ -15,19 +15,23 @@ const LONGEST_S: f64 = 240.0;
 
 /// The budget of a plan without one, seconds.
 pub fn usual_s(plan: &Plan) -> f64 {
-    let round_s = plan.round_s();
-    let long_s = (FEWEST_ROUNDS * round_s).min(LONGEST_S);
-    BUDGET_S.max(long_s).max(stats::FEWEST_ROUNDS as f64 * round_s)
+    let long_s = (FEWEST_ROUNDS * plan.round_s()).min(LONGEST_S);
+    BUDGET_S.max(long_s).max(fewest_s(plan))
+}
+
+/// How long the fewest rounds of a comparison are expected to take, seconds.
+fn fewest_s(plan: &Plan) -> f64 {
+    plan.round_times().of_s(0..stats::FEWEST_ROUNDS as u32)
 }
 
 /// Checks that the fewest rounds of a comparison fit into the budget.
 pub fn check(plan: &Plan, budget: Option<Duration>) -> Result<(), Usage> {
-    let needed_s = plan.round_s() * stats::FEWEST_ROUNDS as f64;
+    let needed_s = fewest_s(plan);
     match budget {
         Some(budget) if needed_s > budget.as_secs_f64() => Err(Usage(format!(
             "--budget is too short for a comparison: that takes {} rounds of {}, so use --budget {:.0}s or more",
             stats::FEWEST_ROUNDS,
-            report::number::seconds(plan.round_s()),
+            report::number::seconds(needed_s / stats::FEWEST_ROUNDS as f64),
             needed_s.ceil()
         ))),
         _ => Ok(()),

@@ -28,7 +28,7 @@ pub fn announce(plan: &Plan, pending: usize, run: RunId, noise: Option<f64>) {
     let share = pending as f64 / plan.trials.len().max(1) as f64;
     let planned = plan.experiments.iter().map(|planned| planned.rounds).max().unwrap_or(0);
     let rounds = if plan.budget_s.is_some() { rounds::expected(plan) } else { planned };
-    let further_s = f64::from(rounds.saturating_sub(planned)) * plan.round_s();
+    let further_s = plan.round_times().of_s(planned..rounds);
     let seconds = plan.estimate_s() * share + further_s;
     let all = number::several(rounds.into(), "round");
     let takes = match plan.budget_s {
