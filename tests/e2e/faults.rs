@@ -2,8 +2,8 @@
 //!
 //! A library that is loaded first (`faults.c`) makes a call of a function fail. A test tries a few of the calls that there are. Trials
 //! make thousands of calls, and how many depends on the clock, so there only the first call from each place of the program counts.
-//! `NARROWS_FAULTS=all cargo test --test e2e faults` tries each until none is left, and `NARROWS_FAULTS=open,read` those of some
-//! functions.
+//! `NARROWS_FAULTS=all cargo test --test e2e faults` tries each until none is left, and `NARROWS_FAULTS=open:131,read` those of some
+//! functions, of `open` from the 131st.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -83,16 +83,29 @@ impl Fault<'_> {
     }
 }
 
+/// The functions to try, and from which call on each is tried. None means a few of them.
+fn wanted(said: &str) -> Vec<(&'static str, Option<u32>)> {
+    if ["", "all"].contains(&said) {
+        return FUNCTIONS.map(|function| (function, (said == "all").then_some(1))).to_vec();
+    }
+    let one = |word: &str| {
+        let (name, from) = word.split_once(':').unwrap_or((word, "1"));
+        let function = FUNCTIONS.into_iter().find(|function| *function == name);
+        let from: Option<u32> = from.parse().ok().filter(|from| *from > 0);
+        let known = function.zip(from);
+        let (function, from) =
+            known.unwrap_or_else(|| panic!("NARROWS_FAULTS: `{word}` is not FUNCTION[:FROM]"));
+        (function, Some(from))
+    };
+    said.split(',').map(one).collect()
+}
+
 /// Calls `test` with a fault at some of the calls of each function. `test` returns what became of it.
 fn each(folder: &Home, by: By, test: impl Fn(&Fault) -> Ended) {
     let Some(library) = library("faults") else { return };
-    let wanted = std::env::var("NARROWS_FAULTS").unwrap_or_default();
-    let named = |function: &str| wanted.split(',').any(|name| name == function);
-    let all = !wanted.is_empty();
-    let unknown = wanted.split(',').find(|name| !["", "all"].contains(name) && !FUNCTIONS.contains(name));
-    assert_eq!(unknown, None, "NARROWS_FAULTS names no such function");
+    let wanted = wanted(&std::env::var("NARROWS_FAULTS").unwrap_or_default());
     let (mut rng, mut failed) = (SplitMix64::new(7), Vec::new());
-    for function in FUNCTIONS.into_iter().filter(|function| !all || wanted == "all" || named(function)) {
+    for (function, from) in wanted {
         let fault = |at| Fault { library: &library, function, by, at, log: folder.path("calls") };
         let none = fault(0);
         none.strikes(|fault| test(fault).code(0));
@@ -101,13 +114,13 @@ fn each(folder: &Home, by: By, test: impl Fn(&Fault) -> Ended) {
             continue;
         }
         let few = if by == By::Call { 3 } else { 1 };
-        let some = (0..few.min(calls)).map(|_| 1 + rng.below(u64::from(calls)) as u32).collect();
+        let some: Vec<u32> = (0..few.min(calls)).map(|_| 1 + rng.below(u64::from(calls)) as u32).collect();
         // Runs differ in how many calls they make.
-        let numbers: Vec<u32> = if all { (1..=2 * calls + 10).collect() } else { some };
+        let numbers: Vec<u32> = from.map_or(some, |from| (from..=2 * calls + 10).collect());
         for at in numbers {
             let strikes = catch_unwind(AssertUnwindSafe(|| fault(at).strikes(&test)));
             match strikes {
-                Ok(false) if all => break,
+                Ok(false) if from.is_some() => break,
                 Ok(_) => {}
                 // The others are tried too, so that one run shows all.
                 Err(_) => failed.push(format!("{at} of {function}")),
@@ -226,6 +239,7 @@ fn agent(fault: &Fault) -> String {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn an_agent_adds_up_or_is_named() {
     let (home, server) = (Home::new(), Served::start(&[]));
     each(&home, By::Call, |fault| {
@@ -237,6 +251,7 @@ fn an_agent_adds_up_or_is_named() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_server_serves_or_ends() {
     let home = Home::new();
     for io in backends() {
@@ -301,6 +316,7 @@ fn with_experiment() -> Home {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_run_of_servers_is_whole_or_says_what_failed_and_can_be_resumed() {
     let home = with_experiment();
     each_command(&home, |fault| {
@@ -311,6 +327,7 @@ fn a_run_of_servers_is_whole_or_says_what_failed_and_can_be_resumed() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_run_on_an_agent_is_whole_or_names_it_and_can_be_resumed() {
     let home = with_experiment();
     each_command(&home, |fault| {
@@ -320,6 +337,7 @@ fn a_run_on_an_agent_is_whole_or_names_it_and_can_be_resumed() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn commands_that_are_tried_are_whole_or_leave_nothing() {
     let home = Home::new();
     each_command(&home, |fault| {
