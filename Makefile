@@ -5,7 +5,7 @@ NARROWS = target/release/narrows
 # One line for each thing that the tests left out.
 SKIPPED = target/skipped
 
-.PHONY: run check test simulate machines fuzz sanitize soak fresh build install install-test install-count fmt lint bench count dist pictures deny msrv
+.PHONY: run check test test-long simulate machines fuzz sanitize soak fresh build install install-test install-count fmt lint bench count dist pictures deny msrv
 
 # The systems whose needs could not be installed are left out; the install has named them.
 run: build
@@ -19,16 +19,25 @@ build: install
 check: lint
 	cargo test --workspace --locked --lib --bins --test check
 
-# All tests but the long simulations: half an hour, most of it load on real servers. Many of the parallel tests wait for something, so
-# four run at a time, whatever the number of cores. At the end it lists what could not be tested on this machine. With
-# NARROWS_TEST_ALL=1 such a test fails if Debian has what it lacks.
+# All tests but the long ones. Many of the parallel tests wait for something, so four run at a time, whatever the number of cores. At
+# the end it lists what could not be tested on this machine. With NARROWS_TEST_ALL=1 such a test fails if Debian has what it lacks.
+RUN_TESTS = NARROWS_SKIPPED="$(CURDIR)/$(SKIPPED)" cargo test --workspace --locked --no-fail-fast
+LIST_SKIPPED = @if [ -s $(SKIPPED) ]; then sort -u $(SKIPPED) | sed 's/^/Skipped: /'; else echo 'Nothing was skipped.'; fi
+
 test: install-test lint
 	@mkdir -p target && : > $(SKIPPED)
 	cargo test --workspace --locked --no-run
 	target/debug/narrows systems --install || true
 	scripts/conformance
-	NARROWS_SKIPPED="$(CURDIR)/$(SKIPPED)" cargo test --workspace --locked --no-fail-fast -- --test-threads=4
-	@if [ -s $(SKIPPED) ]; then sort -u $(SKIPPED) | sed 's/^/Skipped: /'; else echo 'Nothing was skipped.'; fi
+	$(RUN_TESTS) -- --test-threads=4
+	$(LIST_SKIPPED)
+
+# The tests that take a quarter of a minute or more, after `make test`: a fifth of those with real systems, and three quarters of their
+# time.
+test-long:
+	@: > $(SKIPPED)
+	$(RUN_TESTS) --test e2e --test serial -- --ignored --skip by_hand --test-threads=4
+	$(LIST_SKIPPED)
 
 # The proofs of the statistics: simulations of many thousand runs. Takes a quarter of an hour.
 simulate:

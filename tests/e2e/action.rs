@@ -26,6 +26,7 @@ fn action(home: &Home, narrows: &Path, variables: &[(&str, &str)]) -> Ended {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn two_commands_are_compared_and_a_condition_fails_the_job() {
     let home = Home::new();
     let narrows = Path::new(NARROWS).parent().expect("its folder");

@@ -22,6 +22,7 @@ fn seen(home: &Home, file: &str) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn systems_of_every_kind_are_measured_at_another_address() {
     let names = ["nginx", "node", "go-http", "haproxy", "uvicorn", "libuv", "erlang-packet", "go-frames"];
     let home = Home::with(&names);

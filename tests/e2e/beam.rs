@@ -342,6 +342,7 @@ fn what_the_driver_computes() {
 
 /// The open loop of the common driver, with the only client that needs no package.
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn drivers_send_by_a_schedule() {
     let home = Home::with(&["httpc"]);
     // In the last one, two callers with answers after 50 ms carry 40 of 1000 arrivals per second.

@@ -59,6 +59,7 @@ impl Bench {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_build_depends_on_the_environment_and_the_tools() {
     let home = Home::new();
     let files = ["systems/twin/own/version", "systems/twin/_checkouts/mint/lib/version", "libs/version"];

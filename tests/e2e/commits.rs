@@ -139,6 +139,7 @@ fn all_below(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn the_slower_commit_is_found_and_the_checkout_is_as_before() {
     if !has("git") || !has("node") {
         return;
@@ -177,6 +178,7 @@ fn the_slower_commit_is_found_and_the_checkout_is_as_before() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn builds_must_agree_and_equal_ones_prove_nothing_more() {
     if !has("git") || !has("node") {
         return;
@@ -201,6 +203,7 @@ fn builds_must_agree_and_equal_ones_prove_nothing_more() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn equal_programs_are_said_to_be_a_against_a() {
     if !has("git") {
         return;
@@ -224,6 +227,7 @@ fn equal_programs_are_said_to_be_a_against_a() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn the_first_worse_commit_is_found() {
     if !has("git") || !has("node") {
         return;
@@ -254,6 +258,7 @@ fn the_first_worse_commit_is_found() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn commits_are_built_on_the_machine_of_the_systems() {
     if !has("git") || !has("node") {
         return;
@@ -295,6 +300,7 @@ fn commits_are_built_on_the_machine_of_the_systems() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_submodule_that_is_fetched_later_is_sent() {
     if !has("git") || !has("node") {
         return;
@@ -317,6 +323,7 @@ fn a_submodule_that_is_fetched_later_is_sent() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn the_first_worse_commit_is_found_elsewhere() {
     if !has("git") || !has("node") {
         return;
@@ -330,6 +337,7 @@ fn the_first_worse_commit_is_found_elsewhere() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn reasons_of_commits_are_tested_with_their_clones() {
     if !has("git") || !has("cc") {
         return;
@@ -422,6 +430,7 @@ fn what_cannot_be_compared_is_said_before_anything_is_built() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_ledger_keeps_the_commits_of_its_attempts_and_refuses_another_base() {
     if !has("git") || !has("node") {
         return;

@@ -61,6 +61,7 @@ fn another_program_drives_and_its_figures_count() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn drivers_of_a_duet_drive_at_the_same_time() {
     let home = Home::new();
     let driver = format!("{NARROWS} load http://{{host}}:{{port}}/ -c 2 -d {{duration}}s --json");

@@ -113,6 +113,7 @@ fn two_servers_run_at_the_same_time() {
 
 /// Where the servers have one core.
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_gate_on_a_ratio_measures_duets_without_being_asked() {
     let home = Home::new();
     let server = format!("{NARROWS} serve -p {{port}}");

@@ -95,6 +95,7 @@ fn is_counted(home: &Home) -> bool {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_cause_that_is_injected_is_not_excluded() {
     let Some(home) = home() else { return };
     std::fs::write(home.path("body"), vec![b'x'; 256 << 10]).expect("a file");
@@ -110,6 +111,7 @@ fn a_cause_that_is_injected_is_not_excluded() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn reasons_of_an_experiment_in_a_file_are_tested() {
     let Some(home) = home() else { return };
     let program = home.path("functions").display().to_string();

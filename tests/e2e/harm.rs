@@ -47,6 +47,7 @@ fn a_run_shows_the_commands_of_its_systems_only() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn what_came_with_the_program_is_not_shown() {
     let home = Home::new();
     let mut command = narrows(["systems"]);
@@ -65,6 +66,7 @@ fn a_server_listens_on_this_machine_alone_unless_told_otherwise() {
 
 /// 192.0.2.0/24 belongs to no machine (RFC 5737).
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn nothing_leaves_this_machine_unless_allowed() {
     load(&["http://192.0.2.1/", "-n", "1"]).code(1).says(&["--allow-remote"]);
     let ended = run(&mut narrows(["try", "http://192.0.2.1/", "http://127.0.0.1:1/"]));

@@ -43,6 +43,7 @@ impl Elsewhere {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn the_program_alone_has_its_systems_and_experiments() {
     let elsewhere = Elsewhere::new();
     let systems = elsewhere.systems(&[]);
@@ -56,6 +57,7 @@ fn the_program_alone_has_its_systems_and_experiments() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_projects_own_systems_stand_before_those_of_the_program() {
     let elsewhere = Elsewhere::new();
     elsewhere.run(&["init"]).code(0);

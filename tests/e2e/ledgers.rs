@@ -34,6 +34,7 @@ fn kept(home: &Home) -> Value {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_ledger_accepts_what_is_better_keeps_what_was_tried_and_refuses_another_session() {
     if !has("node") {
         return;
@@ -108,6 +109,7 @@ fn an_attempt_that_is_interrupted_is_spent_and_does_not_go_on() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_verdict_needs_no_ledger_and_is_about_two_arms() {
     if !has("node") {
         return;

@@ -289,6 +289,7 @@ const ENDLESS: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n";
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_timeout_does_not_begin_anew_with_every_byte() {
     let words = ["--timeout", "400ms"];
     // A byte now and then; an endless body; more interim answers than time.

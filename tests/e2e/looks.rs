@@ -26,6 +26,7 @@ http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[2])), Handler).serve_
 ";
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_value_with_which_the_command_fails_does_not_end_the_run() {
     if !has("python3") {
         return;

@@ -211,6 +211,7 @@ fn an_interruption_ends_all_drives_and_shows_what_was_counted() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn machines_that_cannot_be_used_are_named_with_the_reason() {
     let server = Served::start(&[]);
     let folder = tempfile::tempdir().expect("a folder");

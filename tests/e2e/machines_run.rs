@@ -40,6 +40,7 @@ fn together(home: &Home, generators: usize) -> Vec<Measurement> {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_system_there_is_driven_by_several_generators() {
     for (workload, grid) in
         [("requests", CLOSED), ("frames", CLOSED), ("upload", "[[grid]]\nsize = \"100K\"\nconcurrency = 4\n")]
@@ -96,6 +97,7 @@ fn stranger(home: &Home) -> String {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_machine_gets_the_systems_that_it_lacks() {
     let home = home("requests", CLOSED);
     let (machine, systems) = (stranger(&home), home.path("cache/narrows/agents/systems"));
@@ -137,6 +139,7 @@ fn mortal(home: &Home, name: &str, after: &str) -> String {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_trial_whose_machine_dies_is_done_again() {
     for part in ["sut", "gen"] {
         let home = home_with_sign();
@@ -156,6 +159,7 @@ fn a_trial_whose_machine_dies_is_done_again() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_run_whose_machine_stays_away_goes_on_when_it_is_back() {
     let home = home_with_sign();
     let away = home.path("away");
@@ -172,6 +176,7 @@ fn a_run_whose_machine_stays_away_goes_on_when_it_is_back() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_run_goes_on_without_a_generator_only_if_asked_and_as_another_run() {
     let home = home_with_sign();
     let machine = mortal(&home, "gen", &format!("touch {}", home.path("away").display()));

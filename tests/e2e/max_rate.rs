@@ -74,6 +74,7 @@ fn experiment_of_the_highest_rate(home: &Home) {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn an_experiment_finds_the_highest_rate_of_each_setting_that_can_meet_the_objective() {
     if !has("node") {
         return;

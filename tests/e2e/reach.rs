@@ -428,6 +428,7 @@ fn several_sources_have_more_connections_than_one_has_ports() {
 const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn servers_at_ipv6_are_tried() {
     if !has_v6() {
         return;

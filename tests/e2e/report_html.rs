@@ -151,6 +151,7 @@ fn assert_sorts_and_filters(browser: &mut Browser, table: &str, index: usize, fi
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn the_page_of_a_run_is_complete_and_its_tables_can_be_sorted_and_filtered() {
     if !support::has(CHROMIUM) {
         return;

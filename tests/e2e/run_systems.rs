@@ -90,6 +90,7 @@ fn cowboy2_accepts_uploads_of_every_size() {
 // At its default flow size, Cowboy 2.8 sometimes stops reading a kept connection after an upload, in some seconds of
 // uploads.
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn cowboy2_accepts_uploads_on_kept_connections() {
     let home = Home::with(&["cowboy2"]);
     let grid = "[[grid]]\nsize = 1461\ninitial_stream_flow_size = \"1G\"\n";
@@ -107,6 +108,7 @@ fn cowboy2_answers_requests_with_and_without_keep_alive_and_pipelined() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn erlang_counts_frames_of_every_size_in_every_mode() {
     let home = Home::with(&["erlang-packet"]);
     let grid = "[[grid]]\nframing = [\"0\", \"4\"]\nactive = [\"once\", 40, \"true\"]\nframe_size = [0, 1, 1456, 1457]\n\
@@ -171,6 +173,7 @@ fn libuv_as_published_is_shown_with_its_errors() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn current_servers_answer_requests_with_and_without_keep_alive() {
     let systems = [&SERVERS[..], &["nginx"]].concat();
     let home = Home::with(&systems);
@@ -182,6 +185,7 @@ fn current_servers_answer_requests_with_and_without_keep_alive() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn node_and_current_servers_accept_uploads_of_every_size() {
     let systems = [&SERVERS[..], &["node"]].concat();
     let home = Home::with(&systems);
@@ -192,6 +196,7 @@ fn node_and_current_servers_accept_uploads_of_every_size() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn current_receivers_count_frames_of_every_size() {
     let home = Home::with(&RECEIVERS);
     let grid = "[[grid]]\nframe_size = [0, 1, 1457]\nbuffer = 1460\nread = [\"chunks\", \"exact\"]\n\
@@ -272,6 +277,7 @@ fn late_answers(clients: &[&str]) {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn pooled_clients_count_as_the_server_does() {
     announced_closes(&POOLED);
 }

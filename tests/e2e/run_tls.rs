@@ -245,6 +245,7 @@ fn a_server_that_speaks_otherwise_than_it_is_told_fails_before_anything_is_timed
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn the_check_speaks_tls_with_each_kind_of_key() {
     let home = Home::new();
     serve(&home, "both", BOTH);

@@ -24,6 +24,7 @@ fn experiment(report: &str) -> Value {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn the_ratio_of_two_slow_servers_is_in_its_interval() {
     let Some(home) = home() else { return };
     let words = ["try", "node slow.js {port} 450", "node slow.js {port} 300", "--names", "slow,quick"];
@@ -42,6 +43,7 @@ fn the_ratio_of_two_slow_servers_is_in_its_interval() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn each_value_of_a_knob_may_take_longer_than_the_usual_window() {
     let Some(home) = home() else { return };
     let words = ["try", "node slow.js {port} {ms}", "--knob", "ms=1200,1600", "-c", "2", "--rounds", "1"];

@@ -199,6 +199,7 @@ ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()
 "#;
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_try_of_two_servers_in_an_empty_folder_compares_their_streams() {
     if !has("python3") {
         return;
@@ -271,6 +272,7 @@ fn streams_are_driven_from_another_machine() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_search_finds_the_setting_with_the_most_goodput() {
     if !has("python3") {
         return;
@@ -314,6 +316,7 @@ ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 "#;
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_gateway_has_a_server_behind_it() {
     if !has("python3") {
         return;

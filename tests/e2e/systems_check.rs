@@ -38,6 +38,7 @@ fn documented(begin: &str) -> String {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn the_complete_system_in_the_documents_keeps_the_contract() {
     if !has("python3") {
         return;
@@ -90,6 +91,7 @@ fn a_server_that_holds_events_back_breaks_one_promise() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn the_references_keep_the_contract() {
     let home = Home::new();
     for (system, least) in [("reference", 20), ("reference-client", 12)] {
@@ -178,6 +180,7 @@ fn node_server(home: &Home, name: &str, [count, tail, close]: [&str; 3]) {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn servers_that_miscount_or_do_not_close_fail_the_check() {
     if !has("node") {
         return;

@@ -22,6 +22,7 @@ const STREAMING: [&str; 10] = [
 ];
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn servers_answer_requests_over_http2() {
     let home = Home::with(&SERVERS);
     let grid = "[[grid]]\nconnections = 1\nstreams = 100\nhttp = \"2\"\ntls = [\"off\", \"1.3\"]\n\
@@ -36,6 +37,7 @@ fn servers_answer_requests_over_http2() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn servers_accept_uploads_over_http2() {
     let systems = ["cowboy2", "go-http", "hyper", "netty", "node"];
     let home = Home::with(&systems);
@@ -47,6 +49,7 @@ fn servers_accept_uploads_over_http2() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn servers_and_proxies_stream_over_http2() {
     let home = Home::with(&STREAMING);
     let grid = "[[grid]]\nconnections = 8\nevents = 5\ngap_ms = 1\nhttp = \"2\"\n";

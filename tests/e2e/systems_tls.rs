@@ -17,6 +17,7 @@ const SERVERS: [&str; 6] = ["cowboy2", "go-http", "hyper", "netty", "nginx", "no
 const TERMINATORS: [&str; 3] = ["caddy", "haproxy", "hitch"];
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn servers_answer_requests_in_tls() {
     let home = Home::with(&SERVERS);
     let grid = "[[grid]]\nconnections = 8\nkeep_alive = [true, false]\ntls = [\"1.3\", \"1.2\"]\n\
@@ -36,6 +37,7 @@ fn servers_answer_requests_in_tls() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn servers_accept_uploads_of_every_size_in_tls() {
     let systems = ["cowboy2", "go-http", "hyper", "netty", "node"];
     let home = Home::with(&systems);
@@ -65,6 +67,7 @@ fn servers_resume_sessions_with_tickets() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn terminators_pass_requests_on_and_leave_nothing_behind() {
     let home = Home::with(&TERMINATORS);
     let grid = "[[grid]]\nconnections = 8\nkeep_alive = [true, false]\ntls = \"1.3\"\nupstream = [\"loopback\", \"unix\"]\n\
@@ -89,6 +92,7 @@ fn terminators_pass_requests_on_and_leave_nothing_behind() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn texts_have_the_size_that_is_asked_for_in_plain_text_and_in_tls() {
     if !has("nginx") {
         return;

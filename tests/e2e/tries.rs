@@ -145,6 +145,7 @@ fn costs_are_compared_below_saturation() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn runs_are_compared_as_shares_of_the_same_base() {
     let home = Home::new();
     let server = server();
@@ -209,6 +210,7 @@ fn a_gate_needs_something_to_judge() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_gate_may_limit_the_figure_itself() {
     let home = Home::new();
     let gate = |bounds: &str| {
@@ -339,6 +341,7 @@ const VARIES: &str = "let n = 0; require('http').createServer((q, a) => {\n\
     }).listen(Number(process.argv[2]), '127.0.0.1');\n";
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn answers_that_vary_are_measured() {
     if !has("node") {
         return;
@@ -380,6 +383,7 @@ fn answers_that_vary_are_measured() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn runs_of_commands_are_saved_in_the_users_folder() {
     let home = Home::new();
     let server = server();

@@ -40,6 +40,7 @@ fn a_server_that_allows_fewer_streams_is_named_and_what_it_allowed_is_saved() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn what_was_tried_in_http2_can_be_saved_and_run_again() {
     let home = Home::new();
     let server = format!("{NARROWS} serve -p {{port}} --max-streams 4");

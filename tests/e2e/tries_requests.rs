@@ -48,6 +48,7 @@ fn home() -> Home {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn both_arms_get_the_requests_of_a_file() {
     if !has("node") {
         return;
@@ -85,6 +86,7 @@ fn an_arm_that_answers_one_request_of_a_file_otherwise_is_refused() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_run_goes_on_only_with_the_same_file() {
     if !has("node") {
         return;
@@ -144,6 +146,7 @@ const LOGIN: [&str; 2] = ["--first", "POST /login {\"name\":\"ann\"}"];
 const TOKEN: [&str; 2] = ["--capture", "token=json.access.token"];
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_value_of_the_first_answer_is_in_all_later_requests() {
     if !has("node") {
         return;
@@ -296,6 +299,7 @@ fn a_place_that_no_url_can_have_is_refused_at_once() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn answers_in_different_codings_are_equal_if_their_content_is() {
     if !has("node") {
         return;

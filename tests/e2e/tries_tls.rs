@@ -15,6 +15,7 @@ fn secured() -> String {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn commands_with_a_certificate_are_driven_in_tls_beside_plain_ones() {
     let home = Home::new();
     let plain = format!("{NARROWS} serve -p {{port}}");
@@ -39,6 +40,7 @@ fn commands_with_a_certificate_are_driven_in_tls_beside_plain_ones() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn knobs_of_tls_span_points_of_one_command() {
     let home = Home::new();
     let told = format!("{NARROWS} serve --port {{port}} --cert {{cert}} --key {{key}} --tls={{tls}}");
@@ -63,6 +65,7 @@ fn knobs_of_tls_span_points_of_one_command() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn sessions_are_offered_in_each_version_of_a_knob() {
     let home = Home::new();
     let secured = secured();
@@ -74,6 +77,7 @@ fn sessions_are_offered_in_each_version_of_a_knob() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn what_was_tried_in_tls_can_be_saved_and_run_again() {
     let home = Home::new();
     let plain = format!("{NARROWS} serve -p {{port}}");
@@ -124,6 +128,7 @@ impl Nginx {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_running_server_is_verified_and_driven_in_tls() {
     let (home, issued) = (Home::new(), Issued::new(&["localhost", "::1"], 1));
     let Some(nginx) = Nginx::start(&home, &issued) else { return };

@@ -17,6 +17,7 @@ fn in_checkout(home: &Home, words: &[&str]) -> Ended {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn an_experiment_with_rates_shows_response_times_and_late_arrivals() {
     let _alone = alone();
     let home = Home::new();

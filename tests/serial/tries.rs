@@ -10,6 +10,7 @@ fn fast_and_slow(home: &Home) -> [String; 2] {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn the_slower_of_two_commands_is_found() {
     if !has("node") {
         return;
@@ -40,6 +41,7 @@ fn the_slower_of_two_commands_is_found() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn an_interrupted_comparison_goes_on_with_its_gate() {
     if !has("node") {
         return;

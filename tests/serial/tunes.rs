@@ -48,6 +48,7 @@ fn failed_words(observations: &[Observation]) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn the_better_setting_of_a_command_is_found_although_others_fail() {
     if !has("node") {
         return;
@@ -70,6 +71,7 @@ fn the_better_setting_of_a_command_is_found_although_others_fail() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn an_interrupted_search_goes_on_where_it_began() {
     if !has("node") {
         return;
@@ -96,6 +98,7 @@ fn an_interrupted_search_goes_on_where_it_began() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_base_that_cannot_be_measured_is_named_before_the_search() {
     if !has("node") {
         return;

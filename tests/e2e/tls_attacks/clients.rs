@@ -275,6 +275,7 @@ fn attack(target: &Target) {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn attacks_end_with_their_connection_and_leave_nothing() {
     let issued = Issued::new(&["localhost", "127.0.0.1"], 1);
     for io in backends() {

@@ -143,7 +143,7 @@ fn a_closed_loop_hides_a_stall() {
 /// `cargo test -p narrows --test serial -- --ignored --nocapture wrk`.
 #[test]
 #[ignore = "for docs/calibration.md, by hand: it needs wrk"]
-fn wrk_agrees_on_the_same_server() {
+fn wrk_agrees_by_hand_on_the_same_server() {
     let _alone = alone();
     let endpoint = endpoint(STALL);
     let mut command = Command::new("wrk");
