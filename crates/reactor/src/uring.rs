@@ -393,7 +393,10 @@ impl Uring {
         if !self.late.is_empty() {
             self.flush();
         }
-        let timespec = Timespec::from(timeout);
+        // Posts that must wait for their turn, and operations for which there was no room, are submitted by the next call. What would
+        // complete may depend on them.
+        let idle = self.late.is_empty() && !self.posts.are_waiting();
+        let timespec = Timespec::from(if idle { timeout } else { Duration::ZERO });
         let args = SubmitArgs::new().timespec(&timespec);
         match self.ring.submitter().submit_with_args(1, &args) {
             Ok(_) => {}
