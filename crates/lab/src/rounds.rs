@@ -61,8 +61,8 @@ pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {
     if !rounds.is_empty() || open.is_empty() {
         return grow(plan, &rounds);
     }
-    // Time has ended the plan, and not what it shows, unless what one experiment showed ended it earlier: how long another could go on
-    // then depends on that.
+    // If all experiments are open, time alone ends the plan, and its looks may end here. If one was decided, how long the others could go
+    // on depends on what it showed, so the looks stay as planned.
     let all_open = open.len() == plan.experiments.len();
     let rounds = last_rounds(&open, left_s);
     let grown = grow(plan, &rounds);
@@ -160,8 +160,8 @@ fn open(plan: &Plan, experiments: Observed, undecided: &[bool]) -> Vec<Open> {
         let look = plan.design.next_look(rounds)?;
         // What is not examined here spends no error. It goes on to the next look whatever it shows.
         let examined = LOOKS.contains(&rounds);
-        let times = round_times(plan, planned, observations);
-        (!examined || undecided[index]).then_some(Open { index, rounds, look, times })
+        let is_open = !examined || undecided[index];
+        is_open.then(|| Open { index, rounds, look, times: round_times(plan, planned, observations) })
     });
     open.collect()
 }
