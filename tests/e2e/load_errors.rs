@@ -73,6 +73,23 @@ fn an_answer_that_nobody_asked_for_counts_even_on_an_idle_connection() {
     }
 }
 
+#[test]
+fn a_connection_that_ends_while_it_is_idle_fails_no_request() {
+    for io in backends() {
+        let peer = Peer::new(|mut connection| {
+            if connection.request().is_some() {
+                connection.send_last("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+            }
+        });
+        let url = peer.url("http");
+        let words = ["-c", "1", "--rate", "10", "--gaps", "constant", "-d", "1s", "--reactor", io];
+        let (code, json) = load_json(&[&[&*url], &words[..]].concat());
+        assert_eq!((code, &json["errors"]), (0, &serde_json::json!({})), "{io}: {json}");
+        let (completed, made) = (json["completed"].as_u64(), json["connections_made"].as_u64());
+        assert!(completed > Some(5) && made >= completed, "{io}: {json}");
+    }
+}
+
 /// A URL at which nothing listens.
 fn nowhere(scheme: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");

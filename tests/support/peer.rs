@@ -202,6 +202,20 @@ impl Connection {
         let _ = self.reader.get_mut().write_all(bytes.as_ref());
     }
 
+    /// Sends these bytes and the end of the connection together, so that nobody sees the one without the other.
+    pub fn send_last(self, bytes: impl AsRef<[u8]>) {
+        use std::os::fd::AsRawFd;
+        let stream = self.reader.into_inner();
+        let (fd, on) = (stream.as_raw_fd(), 1i32);
+        // SAFETY: the option is an integer, and the pointer and the size are of one.
+        let held = unsafe {
+            let (option, size) = ((&raw const on).cast(), size_of_val(&on) as u32);
+            libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CORK, option, size)
+        };
+        assert_eq!(held, 0, "{}", std::io::Error::last_os_error());
+        let _ = (&stream).write_all(bytes.as_ref());
+    }
+
     /// Sends the head and then this piece again and again until the other side has gone, with a pause between two of them.
     pub fn send_on(&mut self, head: &str, piece: &str, pause: Duration) {
         self.send(head);

@@ -80,6 +80,10 @@ const NAP: Duration = Duration::from_millis(5);
 /// The same while the instant at which the window opens is not there yet. It is named some milliseconds before.
 const RENDEZVOUS_TURN: Duration = Duration::from_millis(1);
 
+/// After a sleep of this length, events come before requests. A peer may have ended a connection in the meantime, or sent on it what
+/// nobody asked for. After a shorter one that is as unlikely as it is for any client.
+const LISTEN: Duration = Duration::from_millis(1);
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     WarmUp,
@@ -138,8 +142,9 @@ pub(crate) struct Driver<'a, P: Protocol> {
     tenth: usize,
     /// When the next one begins, if there is one.
     tenth_ends: Time,
-    /// Whether an exchange has ever ended with something else than one piece: answers in parts, interim answers.
-    in_parts: bool,
+    /// Whether events must wake the thread for the rest of the drive. An answer came in parts, whose rest would stay in the socket.
+    /// Or a connection ended, which carries no stamp: the next request on it would fail, although the server answered the others.
+    wakeful: bool,
     /// Whether the user has ended the drive.
     interrupted: bool,
     /// Why the first connection was refused.
@@ -195,9 +200,11 @@ pub(crate) fn drive<P: Protocol>(
         let mut patience = driver.patience();
         let nap = if P::IN_ORDER { patience } else { patience.min(NAP) };
         if driver.may_sleep() && reactor.sleep(nap) {
-            // Send what is due first. Answers that arrived in the meantime carry their stamps.
             driver.now = Time::now();
-            driver.arrive(reactor.io());
+            // Send what is due first. Answers that arrived in the meantime carry their stamps.
+            if nap < LISTEN {
+                driver.arrive(reactor.io());
+            }
             patience = Duration::ZERO;
         }
         let before = driver.now;
@@ -270,7 +277,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
             window: false,
             tenth: 0,
             tenth_ends: Time::NEVER,
-            in_parts: false,
+            wakeful: false,
             interrupted: false,
             refused: None,
             beginning,
@@ -415,6 +422,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
     /// Closes a connection that is of no more use. Its exchanges under way fail with `fault`; those that wait begin on the next
     /// one.
     fn give_up(&mut self, io: &mut Io, index: usize, fault: Fault, retry_later: bool) {
+        self.wakeful = true;
         let lane = &mut self.lanes[index];
         let oldest = lane.exchanges.first();
         // A connection that carried no exchange fails them all, so that nothing begins anew for ever.

@@ -102,7 +102,7 @@ impl<P: Protocol> Driver<'_, P> {
     /// Takes note of what became of exchanges that have not ended.
     #[cold]
     fn take_marks(&mut self, index: usize, arrived: Time) {
-        self.in_parts = true;
+        self.wakeful = true;
         let mut marks = std::mem::take(&mut self.outcomes.marks);
         for (id, mark) in marks.drain(..) {
             let exchanges = &mut self.lanes[index].exchanges;

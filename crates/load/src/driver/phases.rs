@@ -74,12 +74,12 @@ impl<P: Protocol> Driver<'_, P> {
     }
 
     /// Whether there is nothing to do within [`patience`](Self::patience), whatever answers arrive: only the schedule begins
-    /// exchanges, no arrival waits for a lane, and answers are known to arrive in one piece.
+    /// exchanges, no arrival waits for a lane, answers are known to arrive in one piece, and connections last.
     pub(super) fn may_sleep(&self) -> bool {
         self.is_open()
             && matches!(self.phase, Phase::WarmUp | Phase::Measure)
             && self.waiting.is_empty()
-            && !self.in_parts
+            && !self.wakeful
             && self.tally.total.successes > 0
     }
 
