@@ -320,7 +320,7 @@ impl Uring {
             socket::shutdown_write(fd);
         } else {
             let entry = on!(slot, conn, |file| opcode::Shutdown::new(file, libc::SHUT_WR).build());
-            self.operate_silently(conn, Op::Silent, entry, Flags::empty());
+            self.operate(slots, conn, Op::HalfClose, entry);
         }
     }
 
@@ -499,7 +499,7 @@ impl Uring {
             Op::Accept => self.accepted(slots, conn, entry.result(), more),
             Op::Receive | Op::StampedReceive => self.received(slots, conn, entry, more),
             Op::Send => self.sent(slots, conn, entry.result()),
-            Op::Silent | Op::SilentSend | Op::Post | Op::Socket => None,
+            Op::HalfClose | Op::Silent | Op::SilentSend | Op::Post | Op::Socket => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Tests both backends over loopback, with an echo server and a client that checks every byte.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -248,6 +248,49 @@ fn slots_are_reused_at_once_whatever_a_connection_carries() {
             server.turn(Duration::from_millis(1), &mut echo).expect("a turn");
         }
         assert_eq!((again.answers, again.failed.as_slice()), (200, &[][..]), "{backend:?} {carries:?}");
+    }
+}
+
+/// Half-closes each connection when its peer has ended it, closes it, and makes the next one.
+struct Hasty(Again);
+
+impl Handler for Hasty {
+    fn event(&mut self, io: &mut Io, conn: Conn, event: Event<'_>) {
+        match event {
+            Event::Received(..) => {}
+            Event::Eof => {
+                io.half_close(conn);
+                self.0.event(io, conn, event);
+            }
+            _ => self.0.event(io, conn, event),
+        }
+    }
+}
+
+#[test]
+fn a_half_close_that_is_under_way_does_not_strike_the_next_connection() {
+    for backend in [Backend::Auto, Backend::Epoll] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let server = std::thread::spawn(move || {
+            for _ in 0..1000 {
+                let (mut stream, _) = listener.accept().expect("a connection");
+                stream.read_exact(&mut [0]).expect("its byte");
+            }
+        });
+        let mut client =
+            Reactor::new(ReactorConfig { backend, ..ReactorConfig::MESSAGES }).expect("a reactor");
+        let byte = SharedBytes::new(Arc::new(vec![7]));
+        client.io().keep(&byte, 1);
+        let (to, carries) = (client.io().address(&address.into()), Carries::Anything);
+        let mut hasty = Hasty(Again { to, carries, byte, left: 999, answers: 0, failed: Vec::new() });
+        client.io().connect(to, carries).expect("a socket");
+        let began = Instant::now();
+        while hasty.0.answers < 1000 && hasty.0.failed.is_empty() && began.elapsed() < PATIENCE {
+            client.turn(Duration::from_millis(1), &mut hasty).expect("a turn");
+        }
+        assert_eq!((hasty.0.answers, &hasty.0.failed), (1000, &vec![]), "{backend:?}");
+        server.join().expect("every byte came");
     }
 }
 

@@ -18,7 +18,10 @@ pub(super) enum Op {
     Post,
     /// The ring creates a socket. The linked connect reports a failure.
     Socket,
-    /// Half-close, close and cancel. Their failures show elsewhere.
+    /// A half-close. The kernel does it in a thread of its own, so the slot must stay the connection's until it is done: it would
+    /// half-close the next one.
+    HalfClose,
+    /// Close and cancel. Their failures show elsewhere.
     Silent,
 }
 
@@ -39,6 +42,7 @@ pub(super) fn op_of(user_data: u64) -> Op {
         5 => Op::SilentSend,
         6 => Op::Post,
         7 => Op::Socket,
+        8 => Op::HalfClose,
         _ => Op::Silent,
     }
 }
