@@ -148,7 +148,7 @@ impl Dialogue {
                 HttpEvent::Head(head) => {
                     wants.bulk |= matches!(head.body, BodyLength::Exact(len) if len >= BULK);
                     let interim = head.expect_continue && head.body != BodyLength::None;
-                    let request = PendingRequest::new(&head, rules.patience);
+                    let request = PendingRequest::new(&head);
                     if matches!(head.body, BodyLength::Exact(length) if length > rules.body) {
                         self.refuse(413, now);
                         break;
@@ -187,6 +187,7 @@ impl Dialogue {
         };
         self.told = request.connection == Connection::Close;
         self.last = spent || self.told;
+        request.route.complete(rules.patience);
         let wait = request.route.wait();
         request.route.limit(rules.room.saturating_sub(self.waiting));
         match request.route.script() {
@@ -280,9 +281,9 @@ impl Dialogue {
 }
 
 impl PendingRequest {
-    fn new(head: &RequestHead<'_>, patience: Duration) -> Self {
+    fn new(head: &RequestHead<'_>) -> Self {
         Self {
-            route: Route::of(head.path, patience),
+            route: Route::of(head.path),
             head_only: head.method == Method::Head,
             connection: head.connection(),
             version: head.version,

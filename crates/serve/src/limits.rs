@@ -10,7 +10,8 @@ pub struct Limits {
     pub connections: u64,
     /// The longest body of a request in bytes. A longer one is refused with 413.
     pub body: u64,
-    /// The longest time without a complete request, frame or answer. A `/wait` that takes longer is refused.
+    /// The longest time without a complete request, frame or answer. A `/wait`, or a stream with
+    /// a longer silence, is refused.
     pub patience: Duration,
 }
 

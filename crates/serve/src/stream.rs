@@ -177,6 +177,14 @@ impl Script {
         self.first.saturating_add(self.gap.saturating_mul(of_data)).saturating_add(stall)
     }
 
+    /// The longest time for which nothing is sent.
+    pub(crate) fn silence(&self) -> Duration {
+        if self.streams() && self.count > 1 {
+            return self.first.max(self.gap.saturating_add(self.stall));
+        }
+        self.due(self.pieces().saturating_sub(1), self.every)
+    }
+
     /// The bytes of a piece of a stream, from 0. None is empty.
     pub(crate) fn piece(&self, piece: u32) -> String {
         match &self.form {

@@ -32,7 +32,11 @@ fn each_endpoint_answers_as_documented() {
             200,
             "abc",
         ),
-        (b"GET /wait/x HTTP/1.1\r\nHost: x\r\n\r\n", 400, ""),
+        (
+            b"GET /wait/x HTTP/1.1\r\nHost: x\r\n\r\n",
+            400,
+            "a wait is a number of milliseconds, at most 3600000\n",
+        ),
         (b"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n", 404, ""),
         (b"nonsense\r\n\r\n", 400, ""),
     ];
@@ -44,13 +48,36 @@ fn each_endpoint_answers_as_documented() {
 }
 
 #[test]
-fn a_wait_that_is_longer_than_the_patience_is_refused() {
-    let rules = Rules { patience: Duration::from_millis(1500), ..LOOSE };
-    for (wait, status) in [(1500, "200 OK"), (1501, "400 Bad Request")] {
-        let said = format!("GET /wait/{wait} HTTP/1.1\r\nHost: x\r\nx-request-id: 7\r\n\r\n");
-        let (answer, dialogue, _) = talk(said.as_bytes(), rules, Duration::from_millis(wait));
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+fn a_silence_that_is_longer_than_the_patience_is_refused() {
+    let rules = Rules { patience: Duration::from_millis(1500), body: 100, ..LOOSE };
+    let asked = |path: &str, body: &str| {
+        let length = body.len();
+        let said = format!(
+            "POST {path} HTTP/1.1\r\nHost: x\r\nx-request-id: 7\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        let (answer, dialogue, _) = talk(said.as_bytes(), rules, Duration::from_secs(10));
         assert!(answer.contains("x-request-id: 7\r\n") && !dialogue.over(), "{answer}");
+        assert_eq!(answer.starts_with("HTTP/1.1 400 "), answer.contains("--patience"), "{answer}");
+        answer.starts_with("HTTP/1.1 200 ")
+    };
+    for (path, longest) in [
+        ("/wait/", 1500),
+        ("/events/1?first=500ms&stall=", 1000),
+        ("/events/2?first=500ms&stall=", 1500),
+        ("/events/2?first=", 1500),
+        ("/events/3?gap=1s&every=2&stall=", 500),
+        ("/chunks/1000?gap=", 1500),
+    ] {
+        let unit = if path == "/wait/" { "" } else { "ms" };
+        for (length, granted) in [(longest, true), (longest + 1, false)] {
+            assert_eq!(asked(&format!("{path}{length}{unit}"), ""), granted, "{path}{length}");
+        }
+    }
+    for (stream, gap, granted) in
+        [(true, 1500, true), (true, 1501, false), (false, 500, true), (false, 501, false)]
+    {
+        let body = format!(r#"{{"model": "m?events=4&gap={gap}ms", "stream": {stream}}}"#);
+        assert_eq!(asked("/v1/chat/completions", &body), granted, "{body}");
     }
 }
 

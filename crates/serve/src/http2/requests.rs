@@ -1,6 +1,6 @@
 //! What arrives of requests.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use wire::h2::{self, Broken, Code, ReceiveWindow, SendWindow, put_headers, put_status, put_window_update};
 
@@ -14,9 +14,9 @@ use crate::route::Route;
 const BULK: u64 = 64 * 1024;
 
 impl Request {
-    fn new(head: &h2::Request<'_>, patience: Duration) -> Self {
+    fn new(head: &h2::Request<'_>) -> Self {
         Self {
-            route: Route::of(head.path, patience),
+            route: Route::of(head.path),
             head_only: head.method == b"HEAD",
             request_id: head.watched.map(<[u8]>::to_vec),
             length: head.length,
@@ -64,7 +64,7 @@ impl State {
         let refused =
             every(rules.http2.refuse_every) || self.streams.len() >= rules.http2.max_streams as usize;
         let request = self.heads.request(block)?;
-        let request = request.map(|head| (Request::new(&head, rules.patience), head.expect_continue));
+        let request = request.map(|head| (Request::new(&head), head.expect_continue));
         let (request, expects) = match request {
             Err(_) => {
                 self.spoil(id, Code::PROTOCOL_ERROR);
@@ -144,7 +144,7 @@ impl State {
     /// Answers a request before its end.
     fn refuse(&mut self, place: usize, status: u16, now: Instant) {
         if let Some(stream) = self.streams.get_mut(place) {
-            stream.request.route = Route::Refused(status);
+            stream.request.route = Route::Refused(status, "");
             let mut answer = Answer::new(&mut stream.request, now, 0);
             answer.early = true;
             stream.answer = Some(answer);
@@ -178,6 +178,7 @@ impl State {
             return self.refuse(place, 503, now);
         }
         let Some(stream) = self.streams.get_mut(place) else { return };
+        stream.request.route.complete(rules.patience);
         stream.answer = Some(Answer::new(&mut stream.request, now, self.served));
         let most = [rules.http2.goaway_after, rules.max_keepalive].into_iter().flatten().min();
         if most.is_some_and(|most| self.served >= most) {

@@ -90,13 +90,16 @@ fn requests_are_answered_when_they_are_due_in_any_order() {
 }
 
 #[test]
-fn a_wait_that_is_longer_than_the_patience_is_refused() {
+fn a_silence_that_is_longer_than_the_patience_is_refused() {
     let (rules, now) =
         (Rules { patience: Duration::from_millis(1500), ..rules(Http2::USUAL) }, Instant::now());
     let mut conversation = Conversation::new(&rules);
-    let asked = [request(1, "/wait/1500", true), request(3, "/wait/1501", true)].concat();
+    let asked = [(1, "/wait/1500"), (3, "/wait/1501"), (5, "/events/2?gap=1501ms")];
+    let asked = asked.map(|(id, path)| request(id, path, true)).concat();
     let refused = frames(&mut conversation, &[greeting(&Settings::default()), asked].concat(), &rules, now);
-    assert_eq!(refused, ["3: 400 Some(0) true true"]);
+    let begin =
+        |at: usize, with: &str| refused[at].starts_with(with) && refused[at + 1].contains("--patience");
+    assert!(refused.len() == 4 && begin(0, "3: 400 ") && begin(2, "5: 400 "), "{refused:?}");
     let answered = frames(&mut conversation, b"", &rules, now + rules.patience);
     assert_eq!(answered, ["1: 200 Some(2) true false", "1: \"ok\" true"]);
 }
