@@ -50,8 +50,8 @@ impl Trace {
         let tracer = move || Tracer::default().trace(&processes, &attached, &seen);
         let thread = thread::Builder::new().name("tracer".to_owned()).spawn(tracer).ok()?;
         let trace = Self { ended, thread: Some(thread) };
-        // If the thread sends nothing, the kernel refused it.
-        begun.recv().ok().map(|()| trace)
+        // If the thread sends nothing, the kernel refused it, or it hangs.
+        begun.recv_timeout(LONGEST).ok().map(|()| trace)
     }
 
     /// Lets the processes go and returns the counts. `None` if the kernel does not say which calls they were (before 5.3).
@@ -85,7 +85,7 @@ impl Drop for Trace {
 /// How long tracees may take to stop, so that they can be let go. One that takes longer hangs in the kernel.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long the thread may take to let its tracees go.
+/// How long the thread may take to attach to its tracees, and to let them go.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Why a tracee stopped.
