@@ -9,6 +9,8 @@
 mod capture;
 mod check;
 mod coding;
+#[cfg(test)]
+mod cost_tests;
 mod found;
 mod head;
 mod json;

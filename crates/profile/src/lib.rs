@@ -29,6 +29,8 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::string_slice, clippy::arithmetic_side_effects))]
 
 mod cfi;
+#[cfg(test)]
+mod cost_tests;
 pub mod formats;
 mod jvm;
 mod kernel;

@@ -4,9 +4,10 @@
 //! blazesym reads such maps, too. It refuses a whole map for one line that it cannot read, and a runtime may be writing the last line;
 //! and it takes the first of two functions at one address, where the runtime has replaced the first by the second.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::ops::Range;
 use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags};
@@ -37,23 +38,29 @@ fn open(process: u32) -> Option<File> {
 
 /// The names of sorted addresses. Of several functions at an address, the last one is there. Lines that cannot be read are left out.
 fn search(map: impl BufRead, addresses: &[u64]) -> HashMap<u64, String> {
-    let mut names = HashMap::new();
+    let mut found: Vec<(Range<usize>, String)> = Vec::new();
     let mut map = map.take(LONGEST_MAP);
     let mut line = Vec::new();
-    loop {
-        line.clear();
-        match (&mut map).take(LONGEST_LINE).read_until(b'\n', &mut line) {
-            Ok(1..) => {}
-            Ok(0) | Err(_) => return names,
-        }
+    while let Ok(1..) = (&mut map).take(LONGEST_LINE).read_until(b'\n', &mut line) {
         let text = String::from_utf8_lossy(&line);
-        let Some((start, size, name)) = function(&text) else { continue };
-        let end = start.saturating_add(size);
-        let first = addresses.partition_point(|address| *address < start);
-        for address in addresses.iter().skip(first).take_while(|address| **address < end) {
-            names.insert(*address, names::function(name));
+        if let Some((start, size, name)) = function(&text) {
+            let place = |end: u64| addresses.partition_point(|address| *address < end);
+            let there = place(start)..place(start.saturating_add(size));
+            if !there.is_empty() {
+                found.push((there, name.to_owned()));
+            }
+        }
+        line.clear();
+    }
+    // From the last one on, so that each address is named once, however many functions are there.
+    let (mut names, mut nameless) = (HashMap::new(), (0..addresses.len()).collect::<BTreeSet<_>>());
+    for (there, name) in found.into_iter().rev() {
+        while let Some(place) = nameless.range(there.clone()).next().copied() {
+            nameless.remove(&place);
+            names.extend(addresses.get(place).map(|address| (*address, names::function(&name))));
         }
     }
+    names
 }
 
 fn function(line: &str) -> Option<(u64, u64, &str)> {
@@ -86,6 +93,19 @@ mod tests {
             (0x4001, "half of a na"),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_map_costs_what_its_length_says_however_many_functions_are_at_an_address() {
+        cost::is_near_linear(2000, |count| {
+            let line = |number: usize| format!("{number:x} ffffff f{number}\n");
+            let (map, addresses) =
+                ((0..count).map(line).collect::<String>(), (0..count as u64).collect::<Vec<_>>());
+            move || {
+                let names = search(map.as_bytes(), &addresses);
+                assert_eq!((names.len(), names[&7].as_str()), (count, "f7"));
+            }
+        });
     }
 
     #[test]
