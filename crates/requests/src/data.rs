@@ -119,35 +119,84 @@ enum Quoting {
     Behind,
 }
 
-/// A CSV of which it is known whether it ends within quotes. The parser takes the end of the file for the end of the value.
+/// Follows the quotes of a CSV. The parser takes the end of the file for the end of a quoted value, and what follows a closing quote
+/// for a part of it, so a quote that is missing would join rows.
+#[derive(Debug, Clone, Copy)]
+struct Quotes {
+    quoting: Quoting,
+    line: u64,
+    /// The line in which the last quoted value began.
+    opened: u64,
+    /// The line in which something follows a closing quote.
+    followed: Option<u64>,
+}
+
+impl Quotes {
+    fn pass(&mut self, byte: u8) {
+        self.quoting = match (self.quoting, byte) {
+            (Quoting::Within, b'"') => Quoting::Behind,
+            (Quoting::Within, _) | (Quoting::Behind, b'"') => Quoting::Within,
+            (Quoting::Outside, b'"') => {
+                self.opened = self.line;
+                Quoting::Within
+            }
+            (_, b',' | b'\n' | b'\r') => Quoting::Outside,
+            (Quoting::Behind, _) => {
+                self.followed = self.followed.or(Some(self.line));
+                Quoting::Plain
+            }
+            _ => Quoting::Plain,
+        };
+        self.line = self.line.saturating_add(u64::from(byte == b'\n'));
+    }
+
+    /// Why what has passed is no CSV, and the line of the value. `ended`: nothing more comes.
+    fn wrong(self, ended: bool) -> Option<(u64, InLine)> {
+        const REMEDY: &str = "write \"\" for a quote within a quoted value, and one quote at its end";
+        let why = match self.followed {
+            Some(line) if line == self.opened => {
+                format!("more than a comma follows the quote that ends a value: {REMEDY}")
+            }
+            Some(line) => format!(
+                "the value that begins with a quote here ends at a quote in line {line}, and more than a comma follows it: {REMEDY}"
+            ),
+            None if ended && self.quoting == Quoting::Within => {
+                format!("a quoted value has no end: {REMEDY}")
+            }
+            None => return None,
+        };
+        Some((self.opened, (1, why)))
+    }
+}
+
+/// A CSV whose quotes are followed.
 struct Watched<'a> {
     input: &'a mut dyn BufRead,
-    quoting: &'a Cell<Quoting>,
+    quotes: &'a Cell<Quotes>,
 }
 
 impl Read for Watched<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(into)?;
-        let seen = into.get(..count).unwrap_or_default();
-        let after = seen.iter().fold(self.quoting.get(), |quoting, byte| match (quoting, byte) {
-            (Quoting::Within, b'"') => Quoting::Behind,
-            (Quoting::Within, _) | (Quoting::Outside | Quoting::Behind, b'"') => Quoting::Within,
-            (_, b',' | b'\n' | b'\r') => Quoting::Outside,
-            _ => Quoting::Plain,
-        });
-        self.quoting.set(after);
-        Ok(count)
+        let mut quotes = self.quotes.get();
+        into.get(..count).unwrap_or_default().iter().for_each(|byte| quotes.pass(*byte));
+        self.quotes.set(quotes);
+        // What is wrong is said by whoever reads.
+        if quotes.followed.is_some() { Err(io::ErrorKind::InvalidData.into()) } else { Ok(count) }
     }
 }
 
 fn csv(input: &mut dyn BufRead, error: impl Fn(u64, InLine) -> Error) -> Result<Rows, Error> {
     let mut rows = Rows::default();
     let bound = Bound::new(LONGEST as u64, "the row");
-    let quoting = Cell::new(Quoting::Outside);
-    let watched = Watched { input, quoting: &quoting };
+    let quotes = Cell::new(Quotes { quoting: Quoting::Outside, line: 1, opened: 1, followed: None });
+    let watched = Watched { input, quotes: &quotes };
     let mut reader = csv::ReaderBuilder::new().from_reader(Bounded::new(watched, &bound));
     // `start` is the line that the row begins in.
     let broken = |start: u64, why: csv::Error| {
+        if let Some((line, wrong)) = quotes.get().wrong(false) {
+            return error(line, wrong);
+        }
         let line = why.position().map_or(start, csv::Position::line);
         let said = match why.kind() {
             csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
@@ -161,20 +210,13 @@ fn csv(input: &mut dyn BufRead, error: impl Fn(u64, InLine) -> Error) -> Result<
     rows.columns = names.iter().take(MOST_COLUMNS + 1).map(|name| name.trim().to_owned()).collect();
     check_names(&rows.columns).map_err(|why| error(1, (1, why)))?;
     let mut record = csv::ByteRecord::new();
-    let mut last = 1;
     loop {
         bound.renew();
         let read = reader.read_byte_record(&mut record);
         let line = record.position().map_or(0, csv::Position::line);
         if !read.map_err(|why| broken(line, why))? {
-            let open = quoting.get() == Quoting::Within;
-            return if open {
-                Err(error(last, (1, "a quoted value has no end".to_owned())))
-            } else {
-                Ok(rows)
-            };
+            return quotes.get().wrong(true).map_or(Ok(rows), |(line, wrong)| Err(error(line, wrong)));
         }
-        last = line;
         rows.push(line, record.iter()).map_err(|why| error(line, why))?;
     }
 }

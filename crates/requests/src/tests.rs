@@ -267,15 +267,33 @@ fn a_quote_that_is_not_closed_is_an_error() {
         "a\n5\" disk\n",
         "a\n\"x\"\"y\"",
         "\"a\"\r\n\"x,\ny\"\r\n",
-        "a\n\"x\"y\"z\n",
+        "a,b\n\"x\",\"\"\n",
+        "a\n\"\"\"\"",
+        "a\nx\"y\"z\n",
     ] {
         assert!(data(whole).is_ok(), "{whole:?}");
     }
     for (open, line) in [("a\nx\n\"y\nz\n", 3), ("a\n\"x\"\"\n", 2), ("a,b\n1,2\n3,\"4", 3), ("\"a\nb\n", 1)]
     {
         let why = data(open).expect_err(open);
-        let expected = if line > 1 { "a quoted value has no end" } else { "" };
-        assert!(why.starts_with(&format!("d:{line}:")) && why.contains(expected), "{open:?}: {why}");
+        let expected = format!("d:{line}:1: a quoted value has no end: write \"\" for a quote within");
+        assert!(why.starts_with(&expected), "{open:?}: {why}");
+    }
+    for (joined, line, ends) in [
+        (
+            "a,b\n1,\"x\n2,\"y\"\n3,z\n",
+            2,
+            "ends at a quote in line 3, and more than a comma follows it: write \"\"",
+        ),
+        ("a\n\"x\"y\n", 2, "d:2:1: more than a comma follows the quote that ends a value: write \"\""),
+        ("a\n\"x\"y\"z\n", 2, "more than a comma"),
+        ("a\n\"x\" \n", 2, "more than a comma"),
+        ("a\n\"x\"\"\"y\n", 2, "more than a comma"),
+        ("\"a\"b\n1\n", 1, "more than a comma"),
+        ("\"a\n\"b\n", 1, "in line 2"),
+    ] {
+        let why = data(joined).expect_err(joined);
+        assert!(why.starts_with(&format!("d:{line}:1: ")) && why.contains(ends), "{joined:?}: {why}");
     }
 }
 
