@@ -51,6 +51,45 @@ fn a_system_that_does_not_start_is_an_error_in_a_line() {
     );
 }
 
+#[test]
+fn what_a_system_says_cannot_hide_other_text_in_any_format() {
+    let said = |text: &str| format!("\"{text}\\u001b[31m\\u202eb\\u2028c\\u200f\"");
+    let (reason, output, version) = (said("it ended"), said("at a line\\n"), said("1.0"));
+    let fail = format!("fail = {{ stage = \"start\", reason = {reason}, output = {output} }}");
+    let errors = "errors = { status = 20 }";
+    let lab = beside_alpha(&format!(
+        "[[rule]]\nsystem = \"beta\"\n{fail}\n[[rule]]\nsystem = \"alpha\"\nversions = {version}\n{errors}\n"
+    ));
+    for format in [
+        "text",
+        "details",
+        "markdown",
+        "html",
+        "json",
+        "csv",
+        "hlog",
+        "hlog-merged",
+        "github",
+        "junit",
+        "verdict",
+        "bencher",
+    ] {
+        // Some formats refuse this run. Their errors are shown, too.
+        let shown = match format {
+            "details" => lab.narrows(&["report", "last", "--details"]),
+            format => lab.narrows(&["report", "last", "--format", format]),
+        };
+        let text = shown.stdout + &shown.stderr;
+        let hidden = |c: char| printable::is_hidden(c) && c != '\n';
+        let at = text.find(hidden).map(|at| text[..at].chars().rev().take(80).collect::<Vec<_>>());
+        let before = at.map(|before| before.into_iter().rev().collect::<String>());
+        assert_eq!(before, None, "{format}");
+        if ["text", "markdown", "html", "json", "github", "junit"].contains(&format) {
+            assert!(text.contains("it ended [31m "), "{format}: {text}");
+        }
+    }
+}
+
 /// Without a condition the verdicts decide, and with one the condition does.
 #[test]
 fn two_runs_are_judged() {

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use load::Slo;
 use measurement::Measurement;
+use printable::{printable, printable_lines};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use systems::{Point, Value, Work, Workload, is_reference};
 
 pub use stage::Stage;
@@ -223,10 +224,39 @@ pub struct Observation {
 pub struct Failure {
     /// The stage that failed.
     pub stage: Stage,
-    /// What was wrong, and what to do about it.
+    /// What was wrong, and what to do about it. One line that may be shown.
+    #[serde(deserialize_with = "reason_from")]
     pub reason: String,
-    /// The end of the system's output. Empty if there was none.
+    /// The end of the system's output, in lines that may be shown. Empty if there was none.
+    #[serde(deserialize_with = "output_from")]
     pub output: String,
+}
+
+/// The most characters of a reason.
+const LONGEST_REASON: usize = 4000;
+/// The most characters of the end of an output. `systems` keeps half as many.
+const LONGEST_OUTPUT: usize = 8192;
+
+impl Failure {
+    /// A failure of this stage. The texts may be those of programs and other machines.
+    pub fn new(stage: Stage, reason: &str, output: &str) -> Self {
+        let output = printable_lines(&printable::end(output, LONGEST_OUTPUT));
+        Self { stage, reason: shown_reason(reason), output }
+    }
+}
+
+/// A reason as it may be shown: on one line, and not too long.
+pub fn shown_reason(text: &str) -> String {
+    printable(&printable::beginning(text, LONGEST_REASON))
+}
+
+/// A reason that a file or another machine gave.
+pub(crate) fn reason_from<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    String::deserialize(from).map(|text| shown_reason(&text))
+}
+
+fn output_from<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    String::deserialize(from).map(|text| printable_lines(&printable::end(&text, LONGEST_OUTPUT)))
 }
 
 /// The observations of each experiment, in their order.
@@ -247,4 +277,37 @@ pub(crate) fn measurements<'a>(
         Outcome::Measured(m) => Some((system, m.as_ref())),
         Outcome::Failed(_) => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_can_be_shown_whoever_tells_it() {
+        let (reason, output) = ("it ended\u{1b}[31m\u{202e}\n::error::", "a\u{1b}[2J\nb\u{2028}");
+        let expected = Failure {
+            stage: Stage::Start,
+            reason: "it ended [31m  ::error::".to_owned(),
+            output: "a [2J\nb ".to_owned(),
+        };
+        assert_eq!(Failure::new(Stage::Start, reason, output), expected);
+        let told = serde_json::json!({ "stage": "start", "reason": reason, "output": output });
+        assert_eq!(serde_json::from_value::<Failure>(told).expect("a failure"), expected);
+    }
+
+    #[test]
+    fn of_a_failure_so_much_is_kept() {
+        let lengths = |reason: usize, output: usize| {
+            let [reason, output] = [reason, output].map(|length| "é".repeat(length));
+            let told = serde_json::json!({ "stage": "start", "reason": reason, "output": output });
+            let kept: Failure = serde_json::from_value(told).expect("a failure");
+            assert_eq!(kept, Failure::new(Stage::Start, &reason, &output));
+            let cut = kept.reason.ends_with('…') || kept.output.starts_with('…');
+            (kept.reason.chars().count(), kept.output.chars().count(), cut)
+        };
+        assert_eq!(lengths(LONGEST_REASON, LONGEST_OUTPUT), (LONGEST_REASON, LONGEST_OUTPUT, false));
+        assert_eq!(lengths(LONGEST_REASON + 1, 0), (LONGEST_REASON, 0, true));
+        assert_eq!(lengths(0, LONGEST_OUTPUT + 1), (0, LONGEST_OUTPUT, true));
+    }
 }

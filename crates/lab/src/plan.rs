@@ -435,7 +435,7 @@ fn planned(
     let mut wholly: BTreeSet<String> = wholly.collect();
     for Scenario { system, .. } in &scenarios {
         if let Some(reason) = excluded.get(system).filter(|_| wholly.insert(system.clone())) {
-            left_out.push(Excluded { system: system.clone(), reason: reason.clone(), partly: false });
+            left_out.push(Excluded::new(system, reason, false));
         }
     }
     scenarios.retain(|scenario| !excluded.contains_key(&scenario.system));
@@ -447,7 +447,7 @@ fn planned(
     };
     match missing {
         _ if base.is_some() => {}
-        Some(reason) => left_out.push(Excluded { system: system.to_owned(), reason, partly: false }),
+        Some(reason) => left_out.push(Excluded::new(system, &reason, false)),
         None => {
             // Who names the reference wants all of its points.
             let named = overrides.systems.iter().any(|name| name == system);

@@ -194,7 +194,7 @@ fn possible(outcome: Outcome) -> Outcome {
     let Outcome::Measured(measured) = &outcome else { return outcome };
     let Err(why) = measured.check_sizes() else { return outcome };
     let reason = format!("its measurement makes no sense: {why}");
-    Outcome::Failed(Failure { stage: Stage::Counts, reason, output: String::new() })
+    Outcome::Failed(Failure::new(Stage::Counts, &reason, ""))
 }
 
 /// Executes a trial that is alone, or those of a duet at the same time.

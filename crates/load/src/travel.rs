@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use printable::{beginning, printable};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -52,15 +53,6 @@ impl<'de> Deserialize<'de> for Times {
 /// The longest text of an example that is kept, in characters.
 const LONGEST: usize = 500;
 
-/// Whether a character would change how others look, as `systems::printable` says it.
-fn is_hidden(c: char) -> bool {
-    const DIRECTIONS: [char; 3] = ['\u{61c}', '\u{200e}', '\u{200f}'];
-    let sets_direction = DIRECTIONS.contains(&c)
-        || ('\u{2028}'..='\u{202e}').contains(&c)
-        || ('\u{2066}'..='\u{2069}').contains(&c);
-    c.is_control() || sets_direction
-}
-
 /// An example in words.
 #[derive(Serialize, Deserialize)]
 struct ExampleValue {
@@ -79,11 +71,10 @@ impl Serialize for Example {
 impl<'de> Deserialize<'de> for Example {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let ExampleValue { class, text, into_window } = ExampleValue::deserialize(from)?;
-        let shown = text.chars().take(LONGEST).map(|c| if is_hidden(c) { ' ' } else { c });
         Ok(Self {
             fault: Fault::new(class, Seen::Nothing),
             check: None,
-            told: Some(shown.collect::<String>().into()),
+            told: Some(printable(&beginning(&text, LONGEST)).into()),
             heard: Seen::Nothing,
             into_window,
             connection: None,

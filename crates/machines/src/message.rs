@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use systems::printable;
+use printable::printable;
 
 /// The version of what is said. Sides of different versions do not talk to each other.
 pub const PROTOCOL: u32 = 1;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use printable::printable_lines;
 use serde_json::Value;
 use systems::piped::Piped;
-use systems::printable_lines;
 use systems::subprocess;
 
 use crate::address::Machine;
@@ -27,6 +27,8 @@ const CLEANING: Duration = Duration::from_secs(600);
 
 /// How many of the last lines of a command's standard error are shown.
 const LINES: usize = 5;
+/// The most characters of an error, in which a machine may have the word.
+const LONGEST_ERROR: usize = 4000;
 
 /// Who reaches machines.
 pub struct Caller<'a> {
@@ -218,7 +220,7 @@ impl Remote {
     /// The error of a machine that says what nobody expects, or too late.
     pub fn error(&self, why: impl Into<String>) -> MachineError {
         // What another machine says does not control this terminal.
-        let why = printable_lines(&why.into());
+        let why = printable_lines(&printable::beginning(&why.into(), LONGEST_ERROR));
         MachineError { machine: self.machine.to_string(), why, gone: false }
     }
 

@@ -77,7 +77,7 @@ fn commands(manifest: &Manifest) -> String {
 
 /// A character as it can be shown on one line.
 fn shown_char(shown: char) -> Box<dyn Iterator<Item = char>> {
-    if systems::is_hidden(shown) {
+    if printable::is_hidden(shown) {
         Box::new(shown.escape_default())
     } else {
         Box::new(std::iter::once(shown))

@@ -16,8 +16,10 @@ use std::time::Duration;
 use anyhow::Context;
 use load::{Asked, Assignment, Contradiction, Stop, Tally};
 use machines::{AddressError, Caller, Hello, Machine, MachineError, Offset, PROTOCOL, Remote};
+use printable::{is_hidden, printable_lines};
 use reactor::Time;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serve::CounterSnapshot;
 use systems::machine::Environment;
 use systems::network::Interface;
@@ -279,11 +281,36 @@ pub fn order(remote: &mut Remote, order: &Order) -> Result<(), MachineError> {
 /// # Errors
 /// The machine is gone, its answer makes no sense, or it cannot carry the order out.
 pub fn answer(remote: &mut Remote, patience: Duration) -> Result<Option<AgentReply>, MachineError> {
-    let Some(what) = remote.receive(patience)? else { return Ok(None) };
+    let Some(mut what) = remote.receive(patience)? else { return Ok(None) };
+    if is_shown(&what) {
+        make_printable(&mut what);
+    }
     match serde_json::from_value(what) {
         Ok(AgentReply::Failed(why)) => Err(remote.error(why)),
         Ok(answer) => Ok(Some(answer)),
         Err(why) => Err(remote.error(format!("its answer makes no sense: {why}"))),
+    }
+}
+
+/// Whether the texts of an answer are for people. Those of jobs, of the answers of systems and of the paths of builds must stay as
+/// they are.
+fn is_shown(what: &Value) -> bool {
+    !["/want", "/done/looked", "/workshop/built"].iter().any(|place| what.pointer(place).is_some())
+}
+
+/// Replaces what would change how others look in all texts of a value. What another machine says does not control this terminal.
+fn make_printable(value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains(is_hidden) => *text = printable_lines(text),
+        Value::Array(values) => values.iter_mut().for_each(make_printable),
+        Value::Object(fields) => {
+            if fields.keys().any(|name| name.contains(is_hidden)) {
+                let named = std::mem::take(fields).into_iter();
+                *fields = named.map(|(name, value)| (printable_lines(&name), value)).collect();
+            }
+            fields.values_mut().for_each(make_printable);
+        }
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
+use printable::{beginning, is_hidden};
 
 /// How long a name or a path may be, in characters.
 const LONGEST: usize = 256;
@@ -21,18 +22,8 @@ pub(crate) fn function(symbol: &str) -> String {
 
 /// A text with at most 256 characters. Control characters, and those that set the direction of text or break lines, are replaced.
 pub(crate) fn clean(text: &str) -> String {
-    let shown = |c: char| if hidden(c) { char::REPLACEMENT_CHARACTER } else { c };
-    let mut clean: String = text.chars().take(LONGEST).map(shown).collect();
-    if text.chars().nth(LONGEST).is_some() {
-        clean.pop();
-        clean.push('…');
-    }
-    clean
-}
-
-fn hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    let shown = |c: char| if is_hidden(c) { char::REPLACEMENT_CHARACTER } else { c };
+    beginning(text, LONGEST).chars().map(shown).collect()
 }
 
 fn rust(symbol: &str) -> Option<String> {
@@ -149,7 +140,7 @@ mod tests {
         fn any_symbol_has_a_name(symbol in "(_Z|_R|_ZN|)[ -~]{0,80}", other in any::<String>()) {
             for symbol in [symbol, other] {
                 let name = function(&symbol);
-                prop_assert!(name.chars().count() <= LONGEST && !name.chars().any(hidden), "{:?}", name);
+                prop_assert!(name.chars().count() <= LONGEST && !name.chars().any(is_hidden), "{:?}", name);
             }
         }
     }

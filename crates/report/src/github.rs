@@ -1,5 +1,7 @@
 //! Workflow commands of GitHub Actions, which it shows as annotations beside the job and the pull request.
 
+use printable::printable_lines;
+
 use crate::words::{Grade, Judgement};
 
 /// A command in a line for each case and each warning. Errors come first, because GitHub shows ten of a kind for each step.
@@ -25,7 +27,7 @@ fn line(command: &str, title: &str, message: &str) -> String {
 
 /// The text behind a command. Another line would be another command.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    printable_lines(text).replace('%', "%25").replace('\n', "%0A")
 }
 
 /// The value of a property, which a comma or a colon would end.
@@ -44,7 +46,7 @@ mod tests {
             suite: "e rate".to_owned(),
             name: name.to_owned(),
             grade,
-            words: "100 %: a\r\n::error::b".to_owned(),
+            words: "100 %: a\r\n::error::b\u{1b}[31m\u{202e}".to_owned(),
         };
         let judged = Judgement {
             cases: vec![case(Grade::Fine, "a"), case(Grade::Worse, "x=1,2::stop\n")],
@@ -52,9 +54,9 @@ mod tests {
         };
         assert_eq!(
             github(&judged),
-            "::error title=e rate%3A x=1%2C2%3A%3Astop%0A::100 %25: a%0D%0A::error::b\n\
+            "::error title=e rate%3A x=1%2C2%3A%3Astop%0A::100 %25: a %0A::error::b [31m \n\
              ::warning title=narrows::w\n\
-             ::notice title=e rate%3A a::100 %25: a%0D%0A::error::b\n"
+             ::notice title=e rate%3A a::100 %25: a %0A::error::b [31m \n"
         );
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use printable::printable_lines;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite, XmlString};
 
 use crate::words::{Case, Grade, Judgement};
@@ -45,9 +46,9 @@ fn test(case: &Case) -> TestCase {
     test
 }
 
-/// Text without the two characters that XML forbids and that `quick_junit` lets pass. It leaves out the control characters.
+/// Text as it may be shown, without the two other characters that XML forbids and that `quick_junit` lets pass.
 fn allowed(text: &str) -> String {
-    text.replace(['\u{fffe}', '\u{ffff}'], "")
+    printable_lines(text).replace(['\u{fffe}', '\u{ffff}'], "")
 }
 
 #[cfg(test)]
@@ -58,7 +59,7 @@ mod tests {
     fn names_are_escaped_and_characters_that_xml_forbids_are_left_out() {
         let case = |grade, suite: &str| Case {
             suite: suite.to_owned(),
-            name: "a<b>&\"c\"\u{1b}[2J\u{0}\u{ffff}".to_owned(),
+            name: "a<b>&\"c\"\u{1b}[2J\u{0}\u{ffff}\u{202e}".to_owned(),
             grade,
             words: "]]> & <x>\u{8}".to_owned(),
         };
@@ -73,17 +74,22 @@ mod tests {
         let text = junit(&judged);
         assert!(
             text.contains(
-                "<testsuite name=\"s&lt;&amp;&gt;\" tests=\"2\" disabled=\"0\" errors=\"0\" failures=\"1\">"
+                "<testsuite name=\"s&lt;&amp; &gt;\" tests=\"2\" disabled=\"0\" errors=\"0\" failures=\"1\">"
             ),
             "{text}"
         );
         assert!(
-            text.contains("<testcase name=\"a&lt;b&gt;&amp;&quot;c&quot;\" classname=\"s&lt;&amp;&gt;\">"),
+            text.contains(
+                "<testcase name=\"a&lt;b&gt;&amp;&quot;c&quot; [2J  \" classname=\"s&lt;&amp; &gt;\">"
+            ),
             "{text}"
         );
-        assert!(text.contains("<failure message=\"]]&gt; &amp; &lt;x&gt;\"/>"), "{text}");
-        assert!(text.contains("<system-out>]]&gt; &amp; &lt;x&gt;</system-out>"), "{text}");
+        assert!(text.contains("<failure message=\"]]&gt; &amp; &lt;x&gt; \"/>"), "{text}");
+        assert!(text.contains("<system-out>]]&gt; &amp; &lt;x&gt; </system-out>"), "{text}");
         assert!(text.contains("<system-err>&lt;w&gt;</system-err>"), "{text}");
-        assert!(!text.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{ffff}'), "{text}");
+        assert!(
+            !text.contains(|c: char| (printable::is_hidden(c) && c != '\n') || c == '\u{ffff}'),
+            "{text}"
+        );
     }
 }

@@ -53,7 +53,7 @@ pub use crate::words::{
 };
 
 use lab::findings::{Cell, Column};
-use systems::printable;
+use printable::printable;
 
 use crate::number::show;
 

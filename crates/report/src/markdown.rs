@@ -29,7 +29,7 @@ fn experiment(e: &FigureView<'_>) -> String {
 fn part(out: &mut String, which: Part, e: &FigureView<'_>) {
     match which {
         Part::ConditionOutcome => {
-            for (i, sentence) in headlines(e).iter().enumerate() {
+            for (i, sentence) in headlines(e).iter().map(|sentence| plain(sentence)).enumerate() {
                 let _ =
                     if i == 0 { writeln!(out, "- **{sentence}**") } else { writeln!(out, "- {sentence}") };
             }
@@ -87,7 +87,7 @@ pub(crate) fn list(out: &mut String, heading: &str, items: impl Iterator<Item = 
 }
 
 pub(crate) fn table(out: &mut String, Captioned { caption, table }: &Captioned) {
-    let names = table.columns.iter().map(|c| c.name.replace('|', "\\|"));
+    let names = table.columns.iter().map(|c| printable(&c.name).replace('|', "\\|"));
     let rules = table.columns.iter().map(|c| if c.unit.is_some() { "---:" } else { "---" }.to_owned());
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let _ = writeln!(out, "{}\n", plain(&caption.about));

@@ -156,7 +156,7 @@ impl Drawing {
 }
 
 /// Escapes text for use between tags or in a quoted attribute. Control characters are replaced by their pictures, and
-/// characters that change the direction of text are removed.
+/// others that are hidden by U+FFFD.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -170,7 +170,7 @@ pub(crate) fn escape(text: &str) -> String {
             // The pictures of the control characters begin at U+2400.
             '\0'..='\u{1f}' => out.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}')),
             '\u{7f}' => out.push('\u{2421}'),
-            '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
+            c if printable::is_hidden(c) => out.push('\u{fffd}'),
             // These are not characters in XML or HTML.
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             other => out.push(other),

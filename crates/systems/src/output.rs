@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::printable::printable;
+use printable::printable;
 
 /// How many bytes of a system's output are kept. In them is the line that tells why it crashed, even if the stack of each thread
 /// follows.

@@ -5,6 +5,8 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use printable::{is_hidden, printable};
+
 use crate::attach::Theirs;
 use crate::debian::Debian;
 use crate::manifest::{Manifest, Need};
@@ -167,7 +169,7 @@ fn plain(text: &str) -> String {
                 let _ = rest.next_if(|char| ('@'..='~').contains(char));
             }
             '\n' | '\t' => plain.push(char),
-            char if char.is_control() => {}
+            char if is_hidden(char) => {}
             char => plain.push(char),
         }
     }
@@ -179,10 +181,10 @@ fn quoted(output: &str) -> String {
     if line.is_empty() { String::new() } else { format!(": {line}") }
 }
 
-/// The first line that is not empty, cut to 200 characters.
+/// The first line that is not empty as it may be shown, cut to 200 characters.
 pub(crate) fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line.chars().take(200).collect()
+    printable(&line.chars().take(200).collect::<String>())
 }
 
 #[cfg(test)]

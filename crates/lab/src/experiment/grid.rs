@@ -22,6 +22,7 @@ use toml::Spanned;
 use super::{Asks, Block, Experiment, Form, rate};
 use crate::observation::Scenario;
 use crate::plan::MOST_SCENARIOS;
+pub use left_out::Excluded;
 use points::{Points, Spent};
 
 /// The word that stands for all values in a knob's definition.
@@ -83,18 +84,6 @@ impl Axis {
 pub fn show_size(bytes: i64) -> String {
     let short = systems::knob::show_size(bytes);
     if short.len() > 5 { bytes.to_string() } else { short }
-}
-
-/// A system that cannot take part.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-pub struct Excluded {
-    /// Its name.
-    pub system: String,
-    /// What is missing or broken, and what to do about it.
-    pub reason: String,
-    /// Whether it takes part at other points.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub partly: bool,
 }
 
 /// The scenarios of an experiment, without the reference's, and the knobs that span them.
@@ -245,9 +234,7 @@ fn in_file<'a>(
             Err(experiment.source.error(system.span(), message, help))
         }
         Ok(manifest) => Ok(Ok(manifest)),
-        Err(CatalogError::Broken(error)) => {
-            Ok(Err(Excluded { system: name.clone(), reason: error.one_line(), partly: false }))
-        }
+        Err(CatalogError::Broken(error)) => Ok(Err(Excluded::new(name, &error.one_line(), false))),
         Err(CatalogError::Unknown { help, .. }) => {
             Err(experiment.source.error(system.span(), format!("there is no system `{name}`"), help))
         }

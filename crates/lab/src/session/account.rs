@@ -8,6 +8,8 @@ use measurement::{Latency, Measurement, ServerCounts};
 use serde::Deserialize;
 use serve::CounterSnapshot;
 
+use crate::observation::shown_reason;
+
 /// How much longer than the ordered times a driver may take, for its own start and its summary.
 pub(super) const SLACK: Duration = Duration::from_secs(15);
 
@@ -185,7 +187,11 @@ impl Account {
             // A reported time below the resolution must not become 0, which means that nothing was reported.
             mean_error_us: if failed.count > 0 { failed.mean.max(RESOLUTION_US) } else { 0.0 },
             error_ordinals: self.failed_ordinals.into_iter().take(load::Tally::ORDINALS).collect(),
-            first_errors: self.first_errors,
+            first_errors: self
+                .first_errors
+                .into_iter()
+                .map(|(class, why)| (class, shown_reason(&why)))
+                .collect(),
             connections: server.peak_connections,
             server: Some(counts),
             ..Measurement::default()

@@ -20,7 +20,7 @@ use tls::{Dialing, KeyKind};
 
 use crate::ask::Ask;
 use crate::duet::{Duet, Refusal};
-use crate::observation::{Failure, Outcome, Scenario, Stage, Timing, Trial};
+use crate::observation::{Failure, Outcome, Scenario, Stage, Timing, Trial, shown_reason};
 use crate::plan::Plan;
 use crate::session::certificates::{self, Certificates};
 use crate::session::generator::{Generator, Here};
@@ -345,7 +345,7 @@ impl Executor for Bench {
                 Availability::Missing { what } => {
                     let words: Vec<String> =
                         what.iter().map(|need| format!("{} is missing ({})", need.name, need.get)).collect();
-                    missing.insert(name.clone(), words.join("; "));
+                    missing.insert(name.clone(), shown_reason(&words.join("; ")));
                 }
             }
         }

@@ -186,7 +186,7 @@ pub(super) fn unexpected(running: &Running, expected: &str, said: &DriverLine) -
 }
 
 pub(super) fn broken(running: &Running, reason: &str) -> TrialError {
-    TrialError::failed(Stage::System, reason).with_output(running.tail())
+    TrialError::failed(Stage::System, reason).with_output(&running.tail())
 }
 
 /// The CPU seconds of the serving threads between two moments, and their share of that time.

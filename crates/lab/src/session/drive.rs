@@ -102,7 +102,7 @@ impl<'a> Served<'a> {
         let names = place.names_functions().then(|| profiling::Names::of(&running));
         let ready = running.age();
         let (driver, orders) = (place.driver(), place.orders(listening(&running)?));
-        let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
+        let orders = begun(place, orders).map_err(|error| error.with_output(&running.tail()))?;
         // A server that its user started has had its first request.
         let first_request = match ready {
             Some(_) => driver.first_request(&orders)?,
@@ -124,7 +124,7 @@ impl<'a> Served<'a> {
         let (orders, mut measured) = match &place.trial.objective {
             None => (orders.clone(), drive.once(orders)?.0),
             Some(objective) => climb(|orders| drive.once(orders), objective, orders, place.trial.round)
-                .map_err(|e| e.with_output(running.tail()))?,
+                .map_err(|e| e.with_output(&running.tail()))?,
         };
         measured.system.ready_s = self.ready.map(|age| age.as_secs_f64());
         measured.system.first_request_s = self.first_request;
@@ -265,7 +265,7 @@ fn check_equal_work(
                     format!("it does not do the work of `{workload}`: {wrong}; see docs/contracts.md")
                 }
             };
-            Err(TrialError::failed(Stage::EqualWork, reason).with_output(running.tail()))
+            Err(TrialError::failed(Stage::EqualWork, reason).with_output(&running.tail()))
         }
         _ => Ok(()),
     }

@@ -303,7 +303,7 @@ fn course(peak: u64, elapsed_s: f64) -> Vec<(u64, u64)> {
 
 fn apply(rule: &Rule, m: &mut Measurement) {
     if let Some(version) = &rule.versions {
-        m.system.version.clone_from(version);
+        m.system.version = printable::printable(version);
     }
     for (class, count) in &rule.errors {
         m.errors.insert(class.clone(), *count);

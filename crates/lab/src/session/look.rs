@@ -214,12 +214,12 @@ impl Bench {
 fn look(place: &Place<'_>, speed: Speed) -> Result<Look, TrialError> {
     let running = place.start()?;
     let orders = place.orders(listening(&running)?);
-    let orders = begun(place, orders).map_err(|error| error.with_output(running.tail()))?;
+    let orders = begun(place, orders).map_err(|error| error.with_output(&running.tail()))?;
     if place.metering.is_some() {
         return metered(place, running, orders, speed);
     }
     let ask = &orders.ask;
-    let failed = |why: String| TrialError::failed(Stage::EqualWork, why).with_output(running.tail());
+    let failed = |why: String| TrialError::failed(Stage::EqualWork, why).with_output(&running.tail());
     let (mut answers, mut looked) = (Vec::new(), Vec::new());
     // Of a list, many requests are looked at.
     let most = if orders.ask.list.is_some() { FEWEST } else { MOST };

@@ -122,10 +122,10 @@ impl Metering<'_> {
 
     /// An error of the program, with the last line of its standard error, or else of its output.
     fn wrong(&self, why: String, worked: &Worked) -> TrialError {
-        let last = worked.last_line().map(systems::printable);
+        let last = worked.last_line().map(printable::printable);
         let said = last.map_or_else(String::new, |line| format!(": {line:.200}"));
         let reason = format!("the driver {}: {why}{said}", self.meter.name);
-        TrialError::failed(Stage::Drive, reason).with_output(worked.shown())
+        TrialError::failed(Stage::Drive, reason).with_output(&worked.shown())
     }
 
     fn metered(&self, found: &Found) -> Metered {

@@ -16,7 +16,7 @@ pub enum TrialError {
 
 impl From<SystemError> for TrialError {
     fn from(error: SystemError) -> Self {
-        Self::Failed(Failure { stage: error.stage.into(), reason: error.reason, output: error.output })
+        Self::Failed(Failure::new(error.stage.into(), &error.reason, &error.output))
     }
 }
 
@@ -28,14 +28,14 @@ impl From<LoadError> for TrialError {
 
 impl TrialError {
     /// A failure of this stage.
-    pub fn failed(stage: Stage, reason: impl Into<String>) -> Self {
-        Self::Failed(Failure { stage, reason: reason.into(), output: String::new() })
+    pub fn failed(stage: Stage, reason: impl AsRef<str>) -> Self {
+        Self::Failed(Failure::new(stage, reason.as_ref(), ""))
     }
 
     /// Adds the end of the system's output to a failure.
-    pub(super) fn with_output(self, output: String) -> Self {
+    pub(super) fn with_output(self, output: &str) -> Self {
         match self {
-            Self::Failed(failure) => Self::Failed(Failure { output, ..failure }),
+            Self::Failed(Failure { stage, reason, .. }) => Self::Failed(Failure::new(stage, &reason, output)),
             Self::Interrupted => Self::Interrupted,
         }
     }

@@ -208,7 +208,7 @@ fn text(found: &[Classified], width: usize) -> String {
         text.extend(report.lines().map(|line| format!("  {line}\n")));
     }
     // What another machine says does not control this terminal.
-    systems::printable_lines(&text)
+    printable::printable_lines(&text)
 }
 
 fn shown(interface: &Interface) -> String {

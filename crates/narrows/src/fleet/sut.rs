@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use lab::ask::Ask;
-use lab::observation::{Failure, Outcome, Scenario, Stage, Timing, Trial};
+use lab::observation::{Failure, Outcome, Scenario, Stage, Timing, Trial, shown_reason};
 use lab::plan::Plan;
 use lab::session::{Away, Executor, Generator, Here, Interrupted, Look, Serving, Speed, TrialError};
 use load::Moment;
@@ -199,7 +199,7 @@ impl Sut {
             "machine {}: its measurement makes no sense: {why}; do not trust this machine, and run the trial again",
             self.machine
         );
-        Outcome::Failed(Failure { stage: Stage::Counts, reason, output: String::new() })
+        Outcome::Failed(Failure::new(Stage::Counts, &reason, ""))
     }
 
     /// Gives the bench a task, and answers what it wants until the task is done. A machine that was lost is reached again.
@@ -276,9 +276,9 @@ impl Talk<'_> {
             match fleet::answer(self.remote, GLANCE)? {
                 Some(AgentReply::Done(done)) => match *done {
                     // What another machine says does not control this terminal.
-                    Done::Say(line) => {
-                        common::say(systems::printable(&line).chars().take(LONGEST_LINE).collect::<String>())
-                    }
+                    Done::Say(line) => common::say(
+                        printable::printable(&line).chars().take(LONGEST_LINE).collect::<String>(),
+                    ),
                     done => return Ok(done),
                 },
                 Some(AgentReply::Want(want)) => self.answer(*want)?,
@@ -360,7 +360,9 @@ impl Executor for Sut {
         let sent = systems.iter().filter(|name| !unsent.contains_key(*name)).cloned().collect();
         match self.say_with(&sent, Task::Probe(sent.clone())) {
             Ok(Done::Missing(Ended::Well(missing))) => {
-                unsent.extend(missing);
+                // It may only say this of systems that were asked for.
+                let asked = missing.into_iter().filter(|(name, _)| systems.contains(name));
+                unsent.extend(asked.map(|(name, why)| (name, shown_reason(&why))));
                 Ok(unsent)
             }
             Err(Trouble::Lost(error)) => {

@@ -91,7 +91,7 @@ fn rate(named: &Named, tally: &Tally) -> f64 {
 
 /// A name without control characters, cut in its middle if it is long.
 fn short(name: &str) -> String {
-    let printable: Vec<char> = systems::printable(name).chars().collect();
+    let printable: Vec<char> = printable::printable(name).chars().collect();
     if printable.len() <= LONGEST {
         return printable.into_iter().collect();
     }

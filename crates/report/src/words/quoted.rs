@@ -4,8 +4,8 @@
 use lab::findings::{Estimate, FigureView, Ratio, Unit};
 use lab::observation::Scenario;
 use lab::quoted::{Quoted, Standing};
+use printable::printable;
 use stats::Verdict;
-use systems::printable;
 
 use super::answer::answer;
 use super::claims::quantity;

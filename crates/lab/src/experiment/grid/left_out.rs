@@ -2,10 +2,32 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use systems::{Knob, Manifest, Value, Work};
 
-use super::{Excluded, Grid};
-use crate::observation::Scenario;
+use super::Grid;
+use crate::observation::{Scenario, reason_from, shown_reason};
+
+/// A system that cannot take part.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct Excluded {
+    /// Its name.
+    pub system: String,
+    /// What is missing or broken, and what to do about it. One line that may be shown.
+    #[serde(deserialize_with = "reason_from")]
+    pub reason: String,
+    /// Whether it takes part at other points.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partly: bool,
+}
+
+impl Excluded {
+    /// A system that takes part at no point, or only at others. The reason may be in a program's or another machine's words.
+    pub(crate) fn new(system: &str, reason: &str, partly: bool) -> Self {
+        Self { system: system.to_owned(), reason: shown_reason(reason), partly }
+    }
+}
 
 impl Grid {
     /// Removes the points at which a system cannot be spoken to, because they ask for TLS, for plain text or for HTTP/2.
@@ -22,11 +44,8 @@ impl Grid {
         let before = self.scenarios.len();
         self.scenarios.retain(|scenario| !is_own(scenario) || is_spoken(scenario.work()));
         if self.scenarios.len() < before {
-            self.left_out.push(Excluded {
-                system: manifest.name.clone(),
-                reason: reason.to_owned(),
-                partly: self.scenarios.iter().any(is_own),
-            });
+            let partly = self.scenarios.iter().any(is_own);
+            self.left_out.push(Excluded::new(&manifest.name, reason, partly));
         }
     }
 
@@ -40,7 +59,7 @@ impl Grid {
             let values: BTreeSet<&Value> = own().map(|(.., value)| value).collect();
             let values: Vec<String> = values.into_iter().map(Value::to_string).collect();
             let reason = format!("{name} {}: {why}", values.join(", "));
-            self.left_out.push(Excluded { system: manifest.name.clone(), reason, partly });
+            self.left_out.push(Excluded::new(&manifest.name, &reason, partly));
         }
     }
 }
