@@ -7,30 +7,38 @@ pub const LONGEST: usize = 64 << 20;
 /// Memory is taken in such steps as bytes arrive, whatever the length announces.
 const STEP: usize = 64 << 10;
 
-/// The most values of a message. Each takes some 100 bytes while it is read, however few its text has. The largest tally has half
-/// as many.
-pub(crate) const MOST_JSON_VALUES: usize = 1 << 21;
+/// The most memory that a message may take while it is read, in bytes: 192 MiB. The largest tally takes half as much.
+pub(crate) const MOST_MEMORY: usize = 192 << 20;
 
-/// At most how many values a text of JSON has: each is the first, or follows a comma, a colon or an opening bracket.
-pub(crate) fn values(json: &[u8]) -> usize {
+/// At most how much memory a text of JSON takes while it is read into values, in bytes. Its length counts twice, because the text is
+/// kept and its strings are copied.
+pub(crate) fn memory(json: &[u8]) -> usize {
     let (mut quoted, mut escaped) = (false, false);
-    let begins = |byte: &&u8| match byte {
+    let costs = json.iter().map(|byte| match byte {
         _ if escaped => {
             escaped = false;
-            false
+            0
         }
         b'\\' if quoted => {
             escaped = true;
-            false
+            0
         }
         b'"' => {
             quoted = !quoted;
-            false
+            0
         }
-        b',' | b':' | b'[' | b'{' => !quoted,
-        _ => false,
-    };
-    json.iter().filter(begins).count().saturating_add(1)
+        _ if quoted => 0,
+        // A list grows to twice the 32 bytes of each value.
+        b',' => 64,
+        // A key is a string of its own, and its place in a tree.
+        b':' => 96,
+        // A list has room for four values at first.
+        b'[' => 144,
+        // A map has room for eleven keys and values at first, however few it has.
+        b'{' => 650,
+        _ => 0,
+    });
+    costs.fold(json.len().saturating_mul(2), usize::saturating_add)
 }
 
 /// Why no frame could be read.
@@ -160,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn frames_and_their_values_take_as_long_as_they_are() {
+    fn frames_and_their_memory_take_as_long_as_they_are() {
         let frame = |length: usize| format!("[{}\"\\\"\"]", "1,\"a,\",".repeat(length)).into_bytes();
         for piece in [usize::MAX, 7] {
             cost::is_near_linear(3000, |length| {
                 let bytes = written(&[frame(length)]);
                 move || {
                     let got = read(&mut Pieces(&bytes, piece)).expect("a frame").expect("one");
-                    assert_eq!(values(&got), 2 * length + 2);
+                    assert_eq!(memory(&got), 2 * got.len() + 144 + 2 * length * 64);
                     assert!(serde_json::from_slice::<serde_json::Value>(&got).is_ok());
                 }
             });

@@ -14,6 +14,8 @@ pub mod clock;
 mod error;
 mod frame;
 mod link;
+#[cfg(test)]
+mod memory_tests;
 mod message;
 mod program;
 mod remote;

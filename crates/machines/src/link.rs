@@ -4,7 +4,7 @@
 //! A thread reads and another one writes, so nothing that the other side does or leaves undone blocks the caller.
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::clock::Round;
-use crate::frame::{self, FrameError, LONGEST, MOST_JSON_VALUES};
-use crate::message::{Hello, Message};
+use crate::frame::{self, FrameError, LONGEST, MOST_MEMORY};
+use crate::message::{Glimpse, Hello, Message};
 use crate::silence::Silence;
 
 /// The time between two beats.
@@ -23,10 +23,14 @@ pub(crate) const BEAT: Duration = Duration::from_secs(1);
 pub(crate) const SILENCE: Duration = Duration::from_secs(5);
 /// How long the other side may take to say hello. A connection through several hosts takes seconds.
 pub(crate) const GREETING: Duration = Duration::from_secs(15);
-/// How many messages wait to be taken. There are few, and each may be long.
+/// How many messages wait to be taken.
 const WAITING: usize = 4;
+/// How many bytes of messages wait to be taken: the longest one, and short ones beside it. Each order is answered before the next.
+const WAITING_BYTES: usize = LONGEST + (4 << 20);
 /// How many messages wait to be written.
 const TO_WRITE: usize = 256;
+/// The most bytes of a message that no verb says: of the longest hello, which lists cores.
+const LONGEST_OWN: usize = 1 << 20;
 /// How many bytes of what is no message are shown.
 const SHOWN: usize = 120;
 
@@ -64,6 +68,13 @@ pub(crate) enum Received {
     Pong(Round),
 }
 
+/// What was read and was not taken yet.
+enum Arrived {
+    Own(Received),
+    /// What a verb says is read into values when it is taken, so that not more than one such message of a program has its full size.
+    Says(Vec<u8>),
+}
+
 enum Outgoing {
     Frame(Vec<u8>),
     /// Its time is read when it is written.
@@ -84,7 +95,7 @@ impl Speaker {
         if frame.len() > LONGEST {
             return Err(Lost::Broken(format!("a message has {} bytes, and may have {LONGEST}", frame.len())));
         }
-        if let Some(why) = too_many_values(&frame) {
+        if let Some(why) = too_large(&frame) {
             return Err(why);
         }
         self.write(Outgoing::Frame(frame))
@@ -102,7 +113,9 @@ impl Speaker {
 pub struct Link {
     /// The writer ends when nobody has this any more.
     out: Speaker,
-    incoming: Receiver<Result<Received, Lost>>,
+    incoming: Receiver<Result<Arrived, Lost>>,
+    /// How many bytes of messages wait in `incoming`.
+    waiting: Arc<AtomicUsize>,
     /// When bytes last came.
     heard: Arc<AtomicU64>,
     silence: Silence,
@@ -130,15 +143,17 @@ impl Link {
         let input = BufReader::new(Heard { input, heard: Arc::clone(&heard), clock });
         let out = Arc::new(out);
         let pongs = Arc::downgrade(&out);
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let to_wait = Arc::clone(&waiting);
         thread::Builder::new()
             .name("pipe-in".to_owned())
-            .spawn(move || listen(input, &taken, &pongs, clock))?;
+            .spawn(move || listen(input, (&taken, &to_wait), &pongs, clock))?;
         // A length that went out before its message would be sent as a packet of its own by ssh, and the message would wait until
         // that is acknowledged.
         let output = BufWriter::new(output);
         thread::Builder::new().name("pipe-out".to_owned()).spawn(move || speak(output, &to_write, clock))?;
         let silence = Silence::default();
-        Ok(Self { out: Speaker(out), incoming, heard, silence, clock, greeted: false, lost: None })
+        Ok(Self { out: Speaker(out), incoming, waiting, heard, silence, clock, greeted: false, lost: None })
     }
 
     /// Waits for the hello of the other side, which must be of the same version as `own`.
@@ -218,7 +233,14 @@ impl Link {
 
     fn take_within(&mut self, patience: Duration) -> Result<Option<Received>, Lost> {
         let lost = match self.incoming.recv_timeout(patience) {
-            Ok(Ok(received)) => return Ok(Some(received)),
+            Ok(Ok(Arrived::Own(received))) => return Ok(Some(received)),
+            Ok(Ok(Arrived::Says(frame))) => {
+                self.waiting.fetch_sub(frame.len(), Ordering::AcqRel);
+                match Message::parse(&frame) {
+                    Some(Message::Says { what }) => return Ok(Some(Received::Says(what))),
+                    _ => foreign(&frame),
+                }
+            }
             Ok(Err(lost)) => lost,
             Err(RecvTimeoutError::Disconnected) => Lost::Closed,
             Err(RecvTimeoutError::Timeout) => {
@@ -252,12 +274,12 @@ impl<R: Read> Read for Heard<R> {
 /// Takes messages until the pipe ends or nobody wants them, and says why it ended.
 fn listen<R: Read>(
     mut input: BufReader<R>,
-    taken: &SyncSender<Result<Received, Lost>>,
+    (taken, waiting): (&SyncSender<Result<Arrived, Lost>>, &AtomicUsize),
     pongs: &Weak<SyncSender<Outgoing>>,
     clock: Clock,
 ) {
     loop {
-        let received = match hear(&mut input, clock) {
+        let arrived = match hear(&mut input, clock) {
             Ok(Heeded::Beat) => continue,
             Ok(Heeded::Ping(pong)) => {
                 let Some(out) = pongs.upgrade() else { return };
@@ -265,19 +287,34 @@ fn listen<R: Read>(
                 let _ = out.try_send(pong);
                 continue;
             }
-            Ok(Heeded::Received(received)) => Ok(received),
+            Ok(Heeded::Arrived(arrived)) => may_wait(arrived, waiting),
             Err(lost) => Err(lost),
         };
         // A beat at once carries the acknowledgement. A ssh without a terminal sends a short message only when the one before it
         // has been acknowledged (Nagle's algorithm), which the other side would else put off for 40 ms.
-        if let (Ok(Received::Says(_)), Some(out)) = (&received, pongs.upgrade()) {
+        if let (Ok(Arrived::Says(_)), Some(out)) = (&arrived, pongs.upgrade()) {
             let _ = out.try_send(Outgoing::Frame(Message::Beat.bytes()));
         }
-        let over = received.is_err();
-        if taken.send(received).is_err() || over {
+        let over = arrived.is_err();
+        if taken.send(arrived).is_err() || over {
             return;
         }
     }
+}
+
+/// Counts a message among those that wait.
+///
+/// # Errors
+/// They would be too long together.
+fn may_wait(arrived: Arrived, waiting: &AtomicUsize) -> Result<Arrived, Lost> {
+    let length = if let Arrived::Says(frame) = &arrived { frame.len() } else { 0 };
+    let all = waiting.fetch_add(length, Ordering::AcqRel).saturating_add(length);
+    if all <= WAITING_BYTES {
+        return Ok(arrived);
+    }
+    Err(Lost::Broken(format!(
+        "it says more than it was asked: {all} bytes wait to be read, and may be {WAITING_BYTES}; do not trust it"
+    )))
 }
 
 /// What becomes of a message.
@@ -285,7 +322,7 @@ enum Heeded {
     Beat,
     /// With its answer.
     Ping(Outgoing),
-    Received(Received),
+    Arrived(Arrived),
 }
 
 /// Takes one message.
@@ -299,27 +336,41 @@ fn hear<R: Read>(input: &mut BufReader<R>, clock: Clock) -> Result<Heeded, Lost>
         Err(why) => return Err(Lost::Broken(why.to_string())),
     };
     let now = clock();
-    if let Some(why) = too_many_values(&frame) {
+    if let Some(why) = too_large(&frame) {
         return Err(why);
     }
-    Ok(match Message::parse(&frame).ok_or_else(|| foreign(&frame))? {
-        Message::Beat => Heeded::Beat,
-        Message::Ping { sent_ns } => {
-            Heeded::Ping(Outgoing::Frame(Message::Pong { sent_ns, clock_ns: now }.bytes()))
+    let glimpse = Message::glimpse(&frame).ok_or_else(|| foreign(&frame))?;
+    if frame.len() > LONGEST_OWN && glimpse != Glimpse::Says {
+        let length = frame.len();
+        return Err(Lost::Broken(format!("its hello has {length} bytes, and may have {LONGEST_OWN}")));
+    }
+    let own = match glimpse {
+        Glimpse::Own(Message::Beat) => return Ok(Heeded::Beat),
+        Glimpse::Own(Message::Ping { sent_ns }) => {
+            let pong = Message::Pong { sent_ns, clock_ns: now };
+            return Ok(Heeded::Ping(Outgoing::Frame(pong.bytes())));
         }
-        Message::Pong { sent_ns, clock_ns } => {
-            Heeded::Received(Received::Pong(Round { sent: sent_ns, there: clock_ns, arrived: now }))
+        Glimpse::Own(Message::Pong { sent_ns, clock_ns }) => {
+            Received::Pong(Round { sent: sent_ns, there: clock_ns, arrived: now })
         }
-        Message::Hello(hello) => Heeded::Received(Received::Hello(hello)),
-        Message::Says { what } => Heeded::Received(Received::Says(what)),
-    })
+        Glimpse::Own(Message::Hello(hello)) => Received::Hello(hello),
+        Glimpse::Own(Message::Says { .. }) | Glimpse::Says => {
+            return Ok(Heeded::Arrived(Arrived::Says(frame)));
+        }
+    };
+    Ok(Heeded::Arrived(Arrived::Own(own)))
 }
 
-/// Why a message cannot be one: it has more values than one may have.
-fn too_many_values(frame: &[u8]) -> Option<Lost> {
-    let values = frame::values(frame);
-    let why = || Lost::Broken(format!("a message has {values} values, and may have {MOST_JSON_VALUES}"));
-    (values > MOST_JSON_VALUES).then(why)
+/// Why a message cannot be one: it would take more memory than one may.
+fn too_large(frame: &[u8]) -> Option<Lost> {
+    let memory = frame::memory(frame);
+    let why = || {
+        Lost::Broken(format!(
+            "a message of {} bytes would take {memory} bytes of memory, and may take {MOST_MEMORY}: ask for less at once",
+            frame.len()
+        ))
+    };
+    (memory > MOST_MEMORY).then(why)
 }
 
 fn foreign(bytes: &[u8]) -> Lost {
@@ -347,177 +398,4 @@ fn speak(mut output: impl Write, to_write: &Receiver<Outgoing>, clock: Clock) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::net::UnixStream;
-
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::message::PROTOCOL;
-
-    fn clock() -> u64 {
-        static BEGAN: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
-        BEGAN.elapsed().as_nanos() as u64
-    }
-
-    fn hello(version: &str) -> Hello {
-        Hello { protocol: PROTOCOL, version: version.to_owned(), ..Hello::default() }
-    }
-
-    /// A side of a pipe, and the other end as it is.
-    fn half() -> (Link, UnixStream) {
-        let (near, far) = UnixStream::pair().expect("a pair");
-        let input = near.try_clone().expect("the same");
-        (Link::new(input, near, &hello("1"), clock).expect("a link"), far)
-    }
-
-    fn link(stream: UnixStream, version: &str) -> Link {
-        let input = stream.try_clone().expect("the same");
-        Link::new(input, stream, &hello(version), clock).expect("a link")
-    }
-
-    #[test]
-    fn both_sides_greet_talk_and_notice_the_end() {
-        let (mut near, far) = half();
-        let mut far = link(far, "1");
-        assert_eq!(far.greet(&hello("1")), Ok(hello("1")));
-        assert_eq!(near.greet(&hello("1")), Ok(hello("1")));
-        near.send(serde_json::json!({"a": 1})).expect("it is sent");
-        assert_eq!(far.receive(Duration::from_secs(60)), Ok(Some(serde_json::json!({"a": 1}))));
-        near.ping().expect("it is sent");
-        let pong = near.take(Duration::from_secs(60)).expect("it lives");
-        assert!(matches!(pong, Some(Received::Pong(round)) if round.sent <= round.arrived), "{pong:?}");
-        assert_eq!(near.receive(Duration::ZERO), Ok(None));
-        drop(near);
-        // The writer of the near side has ended, so its stream is closed for writing when its reader ends, too.
-        far.send(serde_json::json!(null)).expect("it is taken");
-    }
-
-    #[test]
-    fn a_side_that_stood_still_itself_does_not_take_the_other_for_dead() {
-        /// How far the clock has jumped.
-        static JUMPED: AtomicU64 = AtomicU64::new(0);
-        fn jumping() -> u64 {
-            clock() + JUMPED.load(Ordering::Relaxed)
-        }
-        let (near, far) = UnixStream::pair().expect("a pair");
-        let input = near.try_clone().expect("the same");
-        let mut near = Link::new(input, near, &hello("1"), jumping).expect("a link");
-        let _far = link(far, "1");
-        near.greet(&hello("1")).expect("it greets");
-        JUMPED.fetch_add(60 * SILENCE.as_nanos() as u64, Ordering::Relaxed);
-        assert_eq!(near.receive(Duration::ZERO), Ok(None));
-        // The other side beats meanwhile.
-        assert_eq!(near.receive(3 * BEAT), Ok(None));
-    }
-
-    #[test]
-    fn another_version_is_refused_with_both_names() {
-        let (mut near, far) = half();
-        let _far = link(far, "2");
-        let Err(Lost::Differs(why)) = near.greet(&hello("1")) else { panic!("it must differ") };
-        assert!(why.contains("narrows 1 ") && why.contains("narrows 2 "), "{why}");
-    }
-
-    #[test]
-    fn what_is_no_message_is_shown() {
-        let cases: [(&[u8], &str); 5] = [
-            (b"Welcome to gen1!\n", "Welcome to gen1!"),
-            (b"\0\0\0\x05hello", "hello"),
-            (b"\0\0\0\x10{\"message\":\"a\"}", "message"),
-            (b"\0\0\0\x12{\"message\":\"beat\"}\0\0", "in the midst"),
-            (b"ab", "in the midst"),
-        ];
-        for (bytes, shown) in cases {
-            let (mut near, mut far) = half();
-            far.write_all(bytes).expect("it is written");
-            far.shutdown(std::net::Shutdown::Write).expect("it is closed");
-            let lost = near.greet(&hello("1")).expect_err("no hello").to_string();
-            assert!(lost.contains(shown), "{lost}");
-        }
-    }
-
-    #[test]
-    fn of_what_is_no_message_so_much_is_shown() {
-        for (length, shown) in [(SHOWN - 1, SHOWN - 1), (SHOWN, SHOWN), (SHOWN + 1, SHOWN)] {
-            let Lost::Broken(why) = foreign(&b"~".repeat(length)) else { panic!("another error") };
-            assert_eq!(why.matches('~').count(), shown, "{why}");
-        }
-    }
-
-    #[test]
-    fn a_peer_that_closes_or_speaks_out_of_turn_is_lost() {
-        let (mut near, far) = half();
-        drop(far);
-        assert_eq!(near.greet(&hello("1")), Err(Lost::Closed));
-        let (mut near, mut far) = half();
-        frame::write(&mut far, &Message::Says { what: Value::Null }.bytes()).expect("it is written");
-        assert!(matches!(near.greet(&hello("1")), Err(Lost::Broken(_))));
-        assert!(near.receive(Duration::ZERO).is_ok_and(|what| what.is_none()), "the pipe itself is whole");
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
-
-        #[test]
-        fn no_bytes_of_a_peer_make_a_side_hang_or_panic(
-            greets: bool,
-            bytes in prop::collection::vec(any::<u8>(), 0..300),
-            cut in 0_usize..200,
-        ) {
-            let mut said = Vec::new();
-            if greets {
-                frame::write(&mut said, &Message::Hello(hello("1")).bytes()).expect("it is written");
-            }
-            frame::write(&mut said, &bytes).expect("it is written");
-            said.extend(bytes);
-            said.truncate(said.len().saturating_sub(cut));
-            let mut side = Link::new(io::Cursor::new(said), io::sink(), &hello("1"), clock).expect("a link");
-            if side.greet(&hello("1")).is_ok() {
-                prop_assert!(greets);
-                // Nothing that is said here is a message, so what follows is the end.
-                prop_assert!(side.receive(Duration::from_secs(60)).is_err());
-            }
-        }
-    }
-
-    #[test]
-    fn a_peer_that_takes_nothing_does_not_block_the_sender() {
-        let (near, _far) = half();
-        let long = Value::String("x".repeat(16 << 10));
-        let refused = (0..4 * TO_WRITE).find_map(|_| near.send(long.clone()).err());
-        assert!(matches!(refused, Some(Lost::Broken(_))), "{refused:?}");
-        let too_long = Value::String("x".repeat(LONGEST));
-        assert!(matches!(near.send(too_long), Err(Lost::Broken(why)) if why.contains("may have")));
-    }
-
-    #[test]
-    fn a_message_of_many_values_is_refused_before_it_is_read() {
-        let said = |values: usize| {
-            let (mut near, far) = half();
-            let mut text = br#"{"message":"says","what":[0"#.to_vec();
-            // Besides the commas of the list, six signs begin a value or a key.
-            text.extend(b",0".repeat(values - 6));
-            text.extend(b"]}");
-            assert_eq!(frame::values(&text), values);
-            // The pipe holds less than the message, so another thread writes it.
-            let writer = thread::spawn(move || {
-                let mut far = far;
-                frame::write(&mut far, &Message::Hello(hello("1")).bytes())?;
-                frame::write(&mut far, &text)
-            });
-            let greeted = near.greet(&hello("1"));
-            assert!(greeted.is_ok(), "{greeted:?}");
-            let received = near.receive(Duration::from_secs(600));
-            drop(near);
-            let _ = writer.join().expect("it ends");
-            received.map(|value| value.is_some())
-        };
-        assert_eq!(said(MOST_JSON_VALUES), Ok(true));
-        let refused = said(MOST_JSON_VALUES + 1);
-        assert!(
-            matches!(&refused, Err(Lost::Broken(why)) if why.contains("may have 2097152")),
-            "{refused:?}"
-        );
-    }
-}
+mod tests;

@@ -1,15 +1,17 @@
 //! What is said over a pipe. Each message is one frame of JSON.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use printable::printable;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 /// The version of what is said. Sides of different versions do not talk to each other.
 pub const PROTOCOL: u32 = 1;
 
 /// One message.
+// It is read by way of its fields: serde would keep the whole content of a tagged enum a second time before it knows the tag.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "message", rename_all = "snake_case")]
+#[serde(tag = "message", rename_all = "snake_case", try_from = "Fields<Value>")]
 pub enum Message {
     /// The first message of each side.
     Hello(Hello),
@@ -32,6 +34,87 @@ pub enum Message {
         /// What only the verb knows.
         what: Value,
     },
+}
+
+/// The fields of a message of any kind. Others are passed over.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "W: Deserialize<'de>"))]
+struct Fields<W> {
+    message: Kind,
+    sent_ns: Option<u64>,
+    clock_ns: Option<u64>,
+    #[serde(default = "none", deserialize_with = "given")]
+    what: Option<W>,
+    protocol: Option<u32>,
+    version: Option<String>,
+    #[serde(default)]
+    orders: bool,
+    #[serde(default)]
+    architecture: String,
+    #[serde(default)]
+    kernel: String,
+    #[serde(default)]
+    cpu: String,
+    #[serde(default)]
+    cores: Vec<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Hello,
+    Beat,
+    Ping,
+    Pong,
+    Says,
+}
+
+fn none<W>() -> Option<W> {
+    None
+}
+
+/// A field that is there, even if it is null.
+fn given<'de, D: Deserializer<'de>, W: Deserialize<'de>>(from: D) -> Result<Option<W>, D::Error> {
+    W::deserialize(from).map(Some)
+}
+
+impl<W> Fields<W> {
+    /// The message, or what a verb says.
+    fn sorted(self) -> Option<Result<Message, W>> {
+        Some(Ok(match self.message {
+            Kind::Hello => Message::Hello(Hello {
+                protocol: self.protocol?,
+                version: self.version?,
+                orders: self.orders,
+                architecture: self.architecture,
+                kernel: self.kernel,
+                cpu: self.cpu,
+                cores: self.cores,
+            }),
+            Kind::Beat => Message::Beat,
+            Kind::Ping => Message::Ping { sent_ns: self.sent_ns? },
+            Kind::Pong => Message::Pong { sent_ns: self.sent_ns?, clock_ns: self.clock_ns? },
+            Kind::Says => return self.what.map(Err),
+        }))
+    }
+}
+
+impl TryFrom<Fields<Value>> for Message {
+    type Error = &'static str;
+
+    fn try_from(fields: Fields<Value>) -> Result<Self, &'static str> {
+        let sorted = fields.sorted().ok_or("a field of the message is missing")?;
+        Ok(sorted.unwrap_or_else(|what| Self::Says { what }))
+    }
+}
+
+/// What a frame has, without the memory that it would take to read what a verb says.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Glimpse {
+    /// A message of the pipe itself.
+    Own(Message),
+    /// A message of a verb.
+    Says,
 }
 
 /// What a side is. Only the two versions are required, so that sides of any versions understand that they differ.
@@ -89,6 +172,12 @@ impl Message {
     pub(crate) fn parse(frame: &[u8]) -> Option<Self> {
         serde_json::from_slice(frame).ok()
     }
+
+    /// Which message a frame has.
+    pub(crate) fn glimpse(frame: &[u8]) -> Option<Glimpse> {
+        let fields: Fields<IgnoredAny> = serde_json::from_slice(frame).ok()?;
+        Some(fields.sorted()?.map_or(Glimpse::Says, Glimpse::Own))
+    }
 }
 
 #[cfg(test)]
@@ -106,7 +195,18 @@ mod tests {
             Message::Pong { sent_ns: 1, clock_ns: 2 },
             Message::Says { what: serde_json::json!({"a": [1, null]}) },
         ] {
+            let own = !matches!(message, Message::Says { .. });
+            let glimpse = if own { Glimpse::Own(message.clone()) } else { Glimpse::Says };
+            assert_eq!(Message::glimpse(&message.bytes()), Some(glimpse));
             assert_eq!(Message::parse(&message.bytes()), Some(message));
+        }
+        let nothing = Message::Says { what: Value::Null };
+        assert_eq!(Message::parse(br#"{"what":null,"message":"says","new":[{}]}"#), Some(nothing));
+        for missing in
+            [r#"{"message":"says"}"#, r#"{"message":"ping"}"#, r#"{"message":"hello","version":""}"#, "{}"]
+        {
+            assert_eq!(Message::parse(missing.as_bytes()), None, "{missing}");
+            assert_eq!(Message::glimpse(missing.as_bytes()), None, "{missing}");
         }
     }
 
@@ -126,7 +226,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Message::parse(&bytes);
+            let (_, _) = (Message::parse(&bytes), Message::glimpse(&bytes));
         }
     }
 
