@@ -3,17 +3,16 @@
 //!
 //! Knows processes and signals; knows nothing of systems. Every process that Narrows starts is started here.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, WaitIdStatus, getpid};
+use rustix::process::{Signal, WaitIdStatus};
 
+use crate::descent;
 use crate::keeper::{self, Charge};
 use crate::machine;
 use crate::proc;
@@ -86,14 +85,14 @@ impl Group {
     /// The kernel kills the child when the *thread* that called this ends, so call it from a thread that lives as long as
     /// the child should. If Narrows is killed, its keeper ends the child's descendants.
     pub(crate) fn spawn(mut command: Command, cores: &[usize]) -> io::Result<Self> {
-        adopt_orphans();
+        descent::adopt_orphans();
         keeper::begin();
         let mark = Mark::new();
         // What is started is the same with a trace as without.
         command.env_remove(trace::VARIABLE).process_group(0);
         mark.put(&mut command);
         sys::tie_to_us(&mut command, (!cores.is_empty()).then(|| machine::core_set(cores)));
-        let child = adopt(&mut command).inspect_err(|error| {
+        let child = descent::adopt(&mut command).inspect_err(|error| {
             trace::say(|| format!("cannot start, {error}: {}", trace::command(&command, cores)));
         })?;
         keeper::take(&Charge::Group(child.id()));
@@ -127,7 +126,7 @@ impl Group {
             return None;
         }
         // Daemons are this process's children, because their own parents have ended.
-        let daemons = self.tree.members().into_iter().filter_map(|pid| sys::ended(pid).and_then(exit_of));
+        let daemons = self.tree.left().into_iter().filter_map(|pid| sys::ended(pid).and_then(exit_of));
         Some(daemons.into_iter().find(|exit| *exit != Exit::Code(0)).unwrap_or(exit))
     }
 
@@ -206,9 +205,9 @@ impl Group {
         trace::say(|| format!("ended {group}: it {exit}"));
         // It is a zombie, so this returns at once.
         let _ = self.child.wait();
-        leaders().remove(&group);
+        descent::disown(group);
         keeper::release(&Charge::Group(group));
-        reap_orphans();
+        descent::reap_orphans();
     }
 
     /// Kills and reaps all descendants. Asks again until there is none, because one may have started a child during the search.
@@ -218,7 +217,7 @@ impl Group {
             self.signal_strays(Signal::KILL);
             sys::signal_group(self.id(), Signal::KILL);
             // The leader is reaped last. Until then no other group can have its number.
-            for pid in self.tree.members().into_iter().filter(|pid| *pid != self.id()) {
+            for pid in self.tree.left().into_iter().filter(|pid| *pid != self.id()) {
                 wait::for_end(pid, deadline);
                 sys::reap(pid);
             }
@@ -236,47 +235,4 @@ impl Drop for Group {
 /// How a child ended. `None` if it only stopped for its tracer, which is a thread of this process.
 fn exit_of(status: WaitIdStatus) -> Option<Exit> {
     status.exit_status().map(Exit::Code).or(status.terminating_signal().map(Exit::Signal))
-}
-
-/// Makes this process adopt orphaned descendants, so that it can reap them. An init process might leave them as
-/// zombies.
-fn adopt_orphans() {
-    static ONCE: Once = Once::new();
-    // If it fails, orphans go to init, as usual.
-    ONCE.call_once(|| {
-        // Any process switches it on.
-        let _ = rustix::process::set_child_subreaper(Some(getpid()));
-    });
-}
-
-/// Starts a child that its owner will reap.
-pub(crate) fn adopt(command: &mut Command) -> io::Result<Child> {
-    // Hold the lock until the child is in the set: otherwise another thread could take it for an orphan.
-    let mut leaders = leaders();
-    let child = command.spawn()?;
-    leaders.insert(child.id());
-    Ok(child)
-}
-
-/// The children that their owner, such as their [`Group`], will reap.
-fn leaders() -> MutexGuard<'static, HashSet<u32>> {
-    static LEADERS: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
-    LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Reaps dead descendants that had left their group, such as Erlang's helper. A long run would collect thousands of
-/// them.
-///
-/// Children in this program's own group were started elsewhere in it, and are reaped there.
-fn reap_orphans() {
-    let leaders = leaders();
-    let me = std::process::id();
-    let own_group = proc::stat(me).map(|stat| stat.group);
-    for pid in proc::pids().filter(|pid| !leaders.contains(pid)) {
-        let orphan = proc::stat(pid)
-            .is_some_and(|stat| stat.parent == me && !stat.lives() && Some(stat.group) != own_group);
-        if orphan {
-            sys::reap(pid);
-        }
-    }
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::group;
+use crate::descent;
 use crate::proc;
 use crate::sys;
 use crate::trace;
@@ -165,7 +165,7 @@ impl Keeper {
         command.env_remove(trace::VARIABLE);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         sys::set_apart(&mut command);
-        match group::adopt(&mut command) {
+        match descent::adopt(&mut command) {
             Ok(child) => self.child = Some(child),
             Err(why) => trace::say(|| format!("cannot start the keeper: {why}")),
         }

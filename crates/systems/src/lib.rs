@@ -18,6 +18,7 @@ pub mod contact;
 #[cfg(test)]
 mod cost_tests;
 pub mod debian;
+mod descent;
 pub mod error;
 mod figure;
 mod group;

@@ -60,6 +60,19 @@ pub(crate) fn pids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
+/// The threads of a process.
+pub(crate) fn threads(pid: u32) -> impl Iterator<Item = u32> {
+    let entries = unread::entries(format!("/proc/{pid}/task"));
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The children that a thread has started or adopted, as far as they stay while they are read. `None` if there is no such thread, or
+/// the kernel has no such lists.
+pub(crate) fn children(pid: u32, thread: u32) -> Option<Vec<u32>> {
+    let text = unread::text(format!("/proc/{pid}/task/{thread}/children"))?;
+    Some(text.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect())
+}
+
 /// These processes and all their descendants.
 pub(crate) fn with_descendants(roots: &[u32]) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, stat(pid)?.parent))).collect();

@@ -22,6 +22,11 @@ pub(crate) fn process(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
+/// The thread that calls this, as the kernel numbers it.
+pub(crate) fn thread() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
 /// Sends a signal to a process if it is still the one that is meant. Nothing happens if it is gone. The kernel may give the
 /// number of a process that ends to another at any time, so the process is held before `meant` looks at it.
 pub(crate) fn signal(pid: u32, signal: Signal, meant: impl Fn(u32) -> bool) {

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::descent;
 use crate::proc::{self, Stat};
 use crate::sys;
 
@@ -22,6 +23,8 @@ const OF_PROGRAM: u32 = 20;
 pub(crate) struct Tree {
     group: u32,
     mark: Mark,
+    /// The thread of this process that started it.
+    starter: u32,
     /// When its first process began, in the kernel's ticks. Processes that are older are not asked for their mark.
     since: u64,
 }
@@ -81,9 +84,10 @@ impl Mark {
 }
 
 impl Tree {
-    /// The tree of a program that leads this group and carries this mark.
+    /// The tree of a program that leads this group and carries this mark. The calling thread has started it.
     pub(crate) fn of(group: u32, mark: Mark) -> Self {
-        Self { group, mark, since: proc::stat(group).map_or(0, |stat| stat.began) }
+        let since = proc::stat(group).map_or(0, |stat| stat.began);
+        Self { group, mark, starter: sys::thread(), since }
     }
 
     /// Whether a process of which this was read belongs to it.
@@ -91,13 +95,26 @@ impl Tree {
         stat.group == self.group || stat.began >= self.since && proc::locks_limit(pid) == Some(self.mark.0)
     }
 
-    fn find(&self, fits: impl Fn(&Stat) -> bool) -> Vec<u32> {
+    fn fitting(&self, pids: impl Iterator<Item = u32>, fits: impl Fn(&Stat) -> bool) -> Vec<u32> {
         let ours = |pid: &u32| proc::stat(*pid).is_some_and(|stat| fits(&stat) && self.takes(*pid, &stat));
-        proc::pids().filter(ours).collect()
+        pids.filter(ours).collect()
     }
 
-    /// Its processes, including zombies.
+    /// As above, among the descendants of this process. It looks at few others, and at each thread of those.
+    fn find(&self, fits: impl Fn(&Stat) -> bool) -> Vec<u32> {
+        match descent::of(self.group, self.starter) {
+            Some(descendants) => self.fitting(descendants.into_iter(), fits),
+            None => self.fitting(proc::pids(), fits),
+        }
+    }
+
+    /// Its processes, including zombies. For readings while it works: it may have many threads, and processes come and go.
     pub(crate) fn members(&self) -> Vec<u32> {
+        self.fitting(proc::pids(), |_| true)
+    }
+
+    /// Its processes, including zombies, when it is to end.
+    pub(crate) fn left(&self) -> Vec<u32> {
         self.find(|_| true)
     }
 
@@ -120,13 +137,13 @@ impl Tree {
     #[cfg(test)]
     pub(crate) fn around_us() -> Self {
         let group = proc::stat(std::process::id()).map_or(0, |stat| stat.group);
-        Self { group, mark: Mark(0), since: u64::MAX }
+        Self { group, mark: Mark(0), starter: 0, since: u64::MAX }
     }
 
     /// A tree without processes.
     #[cfg(test)]
     pub(crate) fn empty() -> Self {
-        Self { group: u32::MAX, mark: Mark(0), since: u64::MAX }
+        Self { group: u32::MAX, mark: Mark(0), starter: 0, since: u64::MAX }
     }
 }
 
