@@ -175,8 +175,15 @@ impl Store {
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
-        if path.is_dir() {
-            return Err(StoreError::Folder { path: path.to_owned() });
+        // What does not exist is made. A name of an immutable file is none of the file system.
+        if let Ok(found) = path.metadata()
+            && !found.is_file()
+        {
+            let path = path.to_owned();
+            return Err(match found.is_dir() {
+                true => StoreError::Folder { path },
+                false => StoreError::NoRegularFile { path },
+            });
         }
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = || -> Result<Self, rusqlite::Error> {

@@ -325,7 +325,10 @@ pub fn describe(remotes: &mut [Remote], interface: At) -> Result<Vec<Described>,
     let described = |remote: &mut Remote| match answer(remote, DESCRIPTION)? {
         Some(AgentReply::Described(described)) => Ok(*described),
         Some(_) => Err(unasked(remote)),
-        None => Err(remote.error("it did not describe itself in time")),
+        None => Err(remote.error(format!(
+            "it did not describe itself within {} s: look what else it does",
+            DESCRIPTION.as_secs()
+        ))),
     };
     remotes.iter_mut().map(described).collect()
 }

@@ -57,7 +57,7 @@ impl GivenFile {
         let mut bytes = Vec::new();
         self.take(LONGEST + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > LONGEST {
-            bail!("it is longer than {} MiB", LONGEST >> 20);
+            bail!("it is longer than {} MiB, which is the limit: name a shorter one", LONGEST >> 20);
         }
         Ok(bytes)
     }
@@ -184,7 +184,11 @@ mod tests {
         writer.join().expect("it ends");
         assert_eq!(read(Path::new("/dev/null")).expect("it is read"), b"");
         let why = read(Path::new("/dev/zero")).expect_err("it never ends");
-        assert!(format!("{why:#}").contains("cannot read /dev/zero: it is longer than 256 MiB"), "{why:#}");
+        assert!(
+            format!("{why:#}")
+                .contains("cannot read /dev/zero: it is longer than 256 MiB, which is the limit"),
+            "{why:#}"
+        );
         assert!(format!("{:#}", read(folder.path()).expect_err("a folder")).contains("directory"));
     }
 }

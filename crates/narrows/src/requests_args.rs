@@ -343,7 +343,10 @@ fn read_body(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     GivenFile::open(path)?.take(LONGEST_BODY + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LONGEST_BODY {
-        return Err(io::Error::other(format!("it is longer than {} MiB", LONGEST_BODY >> 20)));
+        return Err(io::Error::other(format!(
+            "it is longer than {} MiB, which is the limit of such a body: name a shorter one",
+            LONGEST_BODY >> 20
+        )));
     }
     Ok(bytes)
 }

@@ -215,9 +215,9 @@ fn is_of_http1(name: &str) -> bool {
 /// The bytes that `--body` names, by the rule of curl's `--data-binary`.
 fn given(text: &str) -> anyhow::Result<Vec<u8>> {
     match text.strip_prefix('@') {
-        _ if text == "-" => standard_input(),
-        Some("-") => standard_input(),
-        Some(file) => given::read(Path::new(file)),
+        _ if text == "-" => standard_input().context("--body"),
+        Some("-") => standard_input().context("--body"),
+        Some(file) => given::read(Path::new(file)).context("--body"),
         None => {
             // It was the name of a file once.
             if Path::new(text).is_file() {

@@ -103,6 +103,15 @@ pub enum StoreError {
         /// The folder.
         path: PathBuf,
     },
+    /// The path is a pipe, a socket or a device.
+    #[error(
+        "{path} is no regular file, but a pipe, a socket or a device: --store must name a store of Narrows, or a file that does \
+         not exist yet"
+    )]
+    NoRegularFile {
+        /// What is no file.
+        path: PathBuf,
+    },
     /// The file may only be read, but its last trials are in a WAL, which needs write access.
     #[error(
         "{path} was not closed, and cannot be read where nothing may be written: copy it and {}-wal to another folder, and \
@@ -188,6 +197,7 @@ impl StoreError {
             | Self::NoRun { path, .. }
             | Self::Damaged { path, .. }
             | Self::Folder { path }
+            | Self::NoRegularFile { path }
             | Self::Unclosed { path }
             | Self::Full { path }
             | Self::Corrupt { path }

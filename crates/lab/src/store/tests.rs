@@ -354,6 +354,13 @@ fn a_file_that_is_not_a_store_is_an_error_that_says_why() {
         let refused = Store::open(&file(name)).unwrap_err().to_string();
         assert!(refused.contains(says) && refused.contains(name), "{refused}");
     }
+    let pipe = file("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().is_ok_and(|made| made.success()));
+    for path in [pipe.as_path(), Path::new("/dev/zero")] {
+        let refused = [Store::open(path), Store::read(path)].map(|store| store.unwrap_err().to_string());
+        let says = format!("{} is no regular file", path.display());
+        assert!(refused.iter().all(|refused| refused.starts_with(&says)), "{refused:?}");
+    }
     for name in ["empty", "none"] {
         assert!(matches!(Store::read(&file(name)), Err(StoreError::Missing { .. })));
     }

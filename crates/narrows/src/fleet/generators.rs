@@ -295,7 +295,11 @@ fn await_ready(remotes: &mut [Remote], patience: Duration, cancel: &AtomicBool) 
         for (remote, ready) in remotes.iter_mut().zip(&mut ready) {
             match fleet::answer(remote, SHORT)? {
                 None if !*ready && Instant::now() >= deadline => {
-                    bail!(remote.error("it was not ready in time"))
+                    bail!(remote.error(format!(
+                        "it was not ready within {:.0} s, in which it connects and warms up: look whether it reaches the target, \
+                         and what else it does",
+                        patience.as_secs_f64()
+                    )))
                 }
                 None => {}
                 Some(AgentReply::Ready) => *ready = true,
