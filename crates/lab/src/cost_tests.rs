@@ -9,7 +9,7 @@ use systems::{Catalog, Manifest, Point, Source, Value, Workload};
 
 use crate::compare::{Chosen, History, Selection, compare};
 use crate::experiment::grid::{Overrides, Request};
-use crate::experiment::tests::{home, text};
+use crate::experiment::tests::{experiment, home, text};
 use crate::experiment::{Experiment, Form};
 use crate::findings::{Findings, findings};
 use crate::history::{Occasion, history};
@@ -228,32 +228,63 @@ fn plans_of_files() {
     is_planned(|count| "[[quick.grid]]\nsize = [1, 2]\n".repeat(count));
 }
 
+/// The values of `--set` are the same in every block.
+#[test]
+fn blocks_with_many_values_that_are_set() {
+    let home = home();
+    let catalog = Catalog::load(home.path());
+    for block in ["[[quick.grid]]\n", "[[quick.grid]]\ncores = 100000\n", "[[quick.grid]]\nsize = 1\n"] {
+        is_near_linear(SOME, |count| {
+            let experiment = experiment(&block.repeat(count));
+            let values = (1..=count).map(|value| value.to_string()).collect::<Vec<_>>().join(",");
+            let overrides = Overrides { set: vec![format!("buffer={values}")], ..Overrides::default() };
+            let requests = [Request { experiment, form: Form::Quick, overrides }];
+            let catalog = catalog.clone();
+            move || {
+                let why = plan::plan(&requests, &catalog, &BTreeMap::new(), 1).expect_err("too many");
+                // The other system has no buffer, and so one point in each block.
+                let all = format!("the grid has {} scenarios, and may have 5000", count * (count + 1));
+                assert!(why.one_line().contains(&all), "{why}");
+            }
+        });
+    }
+}
+
+/// A catalog with a system of so many knobs.
+fn many_knobs(count: usize) -> Catalog {
+    let part = |made: &dyn Fn(usize) -> String| (0..count).map(made).collect::<String>();
+    let words = part(&|at| format!("'{{k{at}}}',"));
+    let knobs = part(&|at| format!("[knobs.k{at}]\ntype='integer'\ndefault=1\nabout=''\n"));
+    let manifest = format!(
+        "name='many'\nrole='server'\nworkloads=['upload']\nlanguage=''\nabout=''\n[start]\ncommand=['x','{{port}}',{words}]\n{knobs}"
+    );
+    let mut catalog = Catalog::new(Path::new("/h"));
+    let manifest = Manifest::parse(&Source::new("system.toml", manifest), Path::new("/h/systems/many"));
+    manifest.expect("a manifest").into_iter().for_each(|system| catalog.insert(system));
+    catalog
+}
+
 #[test]
 fn plans_of_systems_with_many_knobs() {
-    let knobs = |count: usize| {
-        let part = |made: &dyn Fn(usize) -> String| (0..count).map(made).collect::<String>();
-        let words = part(&|at| format!("'{{k{at}}}',"));
-        let knobs = part(&|at| format!("[knobs.k{at}]\ntype='integer'\ndefault=1\nabout=''\n"));
-        let manifest = format!(
-            "name='many'\nrole='server'\nworkloads=['upload']\nlanguage=''\nabout=''\n[start]\ncommand=['x','{{port}}',{words}]\n{knobs}"
-        );
-        (manifest, part(&|at| format!("k{at} = {at}\n")))
-    };
-    is_near_linear(SOME, |count| {
-        let (manifest, grid) = knobs(count / 5);
-        let mut catalog = Catalog::new(Path::new("/h"));
-        let manifest = Manifest::parse(&Source::new("system.toml", manifest), Path::new("/h/systems/many"));
-        manifest.expect("a manifest").into_iter().for_each(|system| catalog.insert(system));
-        let file = text(&format!("[[quick.grid]]\n{grid}")).replace("\"cowboy\", \"node\"", "\"many\"");
-        let source = Source::new("experiments/e.toml", file);
-        move || {
-            let experiment = Experiment::parse(&source).expect("an experiment");
-            let request = Request { experiment, form: Form::Quick, overrides: Overrides::default() };
-            let plan =
-                plan::plan(&[request], &catalog, &BTreeMap::new(), 1).expect("it is within the bounds");
-            assert_eq!(plan.experiments[0].axes.len(), count / 5);
-        }
-    });
+    for is_set in [false, true] {
+        is_near_linear(SOME, |count| {
+            let catalog = many_knobs(count / 5);
+            let given: Vec<String> = (0..count / 5).map(|at| format!("k{at}={at}")).collect();
+            let lines = if is_set { "size = 1".to_owned() } else { given.join("\n") };
+            let file =
+                text(&format!("[[quick.grid]]\n{lines}\n")).replace("\"cowboy\", \"node\"", "\"many\"");
+            let source = Source::new("experiments/e.toml", file);
+            let set = if is_set { given } else { Vec::new() };
+            let overrides = Overrides { set, ..Overrides::default() };
+            move || {
+                let experiment = Experiment::parse(&source).expect("an experiment");
+                let request = Request { experiment, form: Form::Quick, overrides: overrides.clone() };
+                let plan =
+                    plan::plan(&[request], &catalog, &BTreeMap::new(), 1).expect("it is within the bounds");
+                assert_eq!(plan.experiments[0].axes.len(), count / 5 + usize::from(is_set));
+            }
+        });
+    }
 }
 
 /// A search weighs each pair of values of two knobs, of which there are at most `MOST_PAIRS`.

@@ -5,9 +5,10 @@
 
 mod left_out;
 mod points;
+mod wanted;
 
 use std::cell::LazyCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use schemars::JsonSchema;
@@ -19,14 +20,11 @@ use systems::work::{http, tls};
 use systems::{Catalog, CatalogError, InputError, Knob, Manifest, Point, Source, Value, is_reference};
 use toml::Spanned;
 
-use super::{Asks, Block, Experiment, Form, rate};
+use super::{Asks, Experiment, Form, rate};
 use crate::observation::Scenario;
-use crate::plan::MOST_SCENARIOS;
 pub use left_out::Excluded;
 use points::{Points, Spent};
-
-/// The word that stands for all values in a knob's definition.
-const ALL: &str = "all";
+use wanted::{Wanted, Written, split};
 
 /// What the command line changes in an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -98,28 +96,8 @@ pub struct Grid {
     pub left_out: Vec<Excluded>,
 }
 
-/// A value as a person wrote it, and where.
-#[derive(Clone)]
-enum Written<'a> {
-    InFile(&'a Spanned<Value>),
-    OnCommandLine { text: &'a str, argument: &'a str },
-}
-
-impl Written<'_> {
-    /// The value as it was written.
-    fn value(&self) -> Value {
-        match self {
-            Self::InFile(value) => value.get_ref().clone(),
-            Self::OnCommandLine { text, .. } => Value::Text((*text).to_owned()),
-        }
-    }
-}
-
 /// The place of each axis, and its values, so that both are soon found.
 type Places = BTreeMap<String, (usize, BTreeSet<Value>)>;
-
-/// A knob and its requested values, as a block or the command line names them.
-type Wanted<'a> = (&'a str, Vec<Written<'a>>);
 
 impl Experiment {
     /// Checks every system, knob and value of both forms against the catalog.
@@ -146,10 +124,10 @@ pub fn check_overrides(requests: &[Request], catalog: &Catalog) -> Result<(), In
         for system in &request.overrides.systems {
             check_system(system, requests, catalog)?;
         }
-        for (index, text) in request.overrides.set.iter().enumerate() {
+        let mut set = BTreeMap::new();
+        for text in &request.overrides.set {
             let (knob, _) = split(text)?;
-            let same = |earlier: &&String| split(earlier).is_ok_and(|(known, _)| known == knob);
-            if let Some(earlier) = request.overrides.set.iter().take(index).find(same) {
+            if let Some(earlier) = set.insert(knob, text) {
                 let message = format!("`{knob}` is set twice: `{earlier}` and `{text}`");
                 let help = format!("write all its values after one --set {knob}=");
                 return Err(Source::new("--set", text.as_str()).error(0..knob.len(), message, help));
@@ -269,42 +247,60 @@ pub fn scenarios(
     catalog: &Catalog,
 ) -> Result<Grid, InputError> {
     check_knobs(experiment, form, overrides, catalog)?;
-    let blocks = &experiment.schedule(form).blocks;
-    let wanted = blocks.iter().map(|block| wanted(block, overrides)).collect::<Result<Vec<_>, _>>()?;
-    let named = named(&wanted);
-    let wanted: Vec<BTreeMap<&str, Vec<Written>>> = wanted.into_iter().map(BTreeMap::from_iter).collect();
+    let wanted = Wanted::new(experiment, form, overrides)?;
     let (good, broken) = systems(experiment, overrides, catalog)?;
-    let mut grid = Grid { scenarios: Vec::new(), axes: Vec::new(), left_out: broken };
-    let (mut seen, mut spent, mut places) = (BTreeSet::new(), Spent::default(), Places::new());
+    wanted.check_count(&good)?;
+    let grid = Grid { scenarios: Vec::new(), axes: Vec::new(), left_out: broken };
+    let (seen, spent, places) = (BTreeSet::new(), Spent::default(), Places::new());
+    let mut begun = Begun { experiment, wanted: &wanted, grid, seen, spent, places };
     for manifest in good {
-        // A system that the command line names takes part in all blocks if no block is open to it.
+        begun.add(manifest)?;
+    }
+    let mut grid = begun.grid;
+    // Several blocks may name numbers out of order, but findings compare neighbours (cliffs).
+    let is_number = |value: &Value| matches!(value, Value::Integer(_));
+    let of_numbers = grid.axes.iter_mut().filter(|axis| axis.values.iter().all(is_number));
+    of_numbers.for_each(|axis| axis.values.sort());
+    Ok(grid)
+}
+
+/// A grid that gets its scenarios system by system.
+struct Begun<'a> {
+    experiment: &'a Experiment,
+    wanted: &'a Wanted<'a>,
+    grid: Grid,
+    /// The scenarios that it has.
+    seen: BTreeSet<(String, Point)>,
+    spent: Spent,
+    places: Places,
+}
+
+impl Begun<'_> {
+    /// Adds the scenarios of a system. Those of a block that does not name a knob say its default, because they stand beside scenarios
+    /// of blocks that do.
+    fn add(&mut self, manifest: &Manifest) -> Result<(), InputError> {
+        let Self { experiment, wanted, grid, seen, spent, places } = self;
+        let share = wanted.share(manifest)?;
         let mut beyond = Vec::new();
-        let nowhere = blocks.iter().all(|block| !block.takes(manifest));
-        let all_blocks = nowhere && overrides.systems.contains(&manifest.name);
-        for (block, wanted) in blocks.iter().zip(&wanted) {
-            if !all_blocks && !block.takes(manifest) {
-                continue;
-            }
+        for asked in &share.blocks {
             let mut points = Points::new();
-            for name in &named {
-                let Some(knob) = manifest.knob(experiment.workload, name) else { continue };
-                let written = wanted.get(name);
-                let mut values = match written {
-                    Some(written) => values(experiment, knob, written)?,
-                    None => vec![knob.default.clone()],
-                };
-                points
-                    .check(&spent, name, &values)
-                    .map_err(|why| too_many(experiment, name, &why, written.and_then(|all| all.last())))?;
+            for name in &wanted.named {
+                let Some(knob) = share.knob(name) else { continue };
+                let values = share.values(asked, name, knob)?;
+                points.ask(spent, name, &values).map_err(|why| {
+                    let last = wanted.written(asked, name).and_then(<[Written]>::last);
+                    wanted.too_much(format!("with the values of `{name}` {why}"), last)
+                })?;
+                let mut values = values.into_owned();
                 let too_much = values.extract_if(.., |value| knob.beyond(value).is_some());
                 beyond.extend(too_much.map(|value| (*name, knob, value)));
                 if !values.is_empty() {
-                    grid.note(&mut places, experiment, name, knob, &values);
+                    grid.note(places, experiment, name, knob, &values);
                 }
                 points.multiply(name, &values);
             }
             let (system, workload) = (&manifest.name, experiment.workload);
-            let points = points.spend(&mut spent).into_iter();
+            let points = points.spend(spent).into_iter();
             let points: Vec<Point> = points.map(|point| grid.without_idle(point)).collect();
             for point in points.into_iter().filter(|point| seen.insert((system.clone(), point.clone()))) {
                 let scenario = Scenario::new(experiment.name.as_str(), system.as_str(), workload, point)
@@ -315,12 +311,8 @@ pub fn scenarios(
         }
         grid.leave_out_unspoken(manifest);
         grid.say_beyond(manifest, &beyond);
+        Ok(())
     }
-    // Several blocks may name numbers out of order, but findings compare neighbours (cliffs).
-    let is_number = |value: &Value| matches!(value, Value::Integer(_));
-    let of_numbers = grid.axes.iter_mut().filter(|axis| axis.values.iter().all(is_number));
-    of_numbers.for_each(|axis| axis.values.sort());
-    Ok(grid)
 }
 
 impl Grid {
@@ -366,110 +358,6 @@ impl Grid {
             axis.values.extend(values.iter().filter(|value| known.insert((*value).clone())).cloned());
         }
     }
-}
-
-/// All knobs that any block names, in the order of the file. The scenarios of a block that does not name one of them
-/// say its default, because they stand beside scenarios of blocks that do.
-fn named<'a>(blocks: &[Vec<Wanted<'a>>]) -> Vec<&'a str> {
-    let mut known = BTreeSet::new();
-    blocks.iter().flatten().map(|(name, _)| *name).filter(|name| known.insert(*name)).collect()
-}
-
-/// A block's axes after the command line has replaced values or appended knobs.
-fn wanted<'a>(block: &'a Block, overrides: &'a Overrides) -> Result<Vec<Wanted<'a>>, InputError> {
-    let mut axes: Vec<Wanted<'a>> = block
-        .axes
-        .iter()
-        .map(|(knob, values)| (knob.get_ref().as_str(), once(values.iter().map(Written::InFile))))
-        .collect();
-    for argument in &overrides.set {
-        let (knob, values) = split(argument)?;
-        let written = once(values.split(',').map(|text| Written::OnCommandLine { text, argument }));
-        match axes.iter_mut().find(|(name, _)| *name == knob) {
-            Some(axis) => axis.1 = written,
-            None => axes.push((knob, written)),
-        }
-    }
-    Ok(axes)
-}
-
-/// What was written, each only once, because each system looks at all of it.
-fn once<'a>(written: impl Iterator<Item = Written<'a>>) -> Vec<Written<'a>> {
-    let mut known = HashSet::new();
-    written.filter(|written| known.insert(written.value())).collect()
-}
-
-/// Splits `KNOB=VALUES`.
-fn split(text: &str) -> Result<(&str, &str), InputError> {
-    match text.split_once('=') {
-        Some((knob, values)) if !knob.trim().is_empty() && !values.trim().is_empty() => {
-            Ok((knob.trim(), values))
-        }
-        _ => {
-            let help = "write KNOB=VALUE, or KNOB=VALUE,VALUE for several values";
-            Err(Source::new("--set", text).error(0..text.len(), "not a knob with its values", help))
-        }
-    }
-}
-
-/// The values of a knob make more or larger scenarios than there may be. The place is that of its last value.
-fn too_many(experiment: &Experiment, knob: &str, why: &str, last: Option<&Written>) -> InputError {
-    let message = format!("with the values of `{knob}` {why}");
-    let help = "name fewer values or systems, or let `narrows tune` search among them";
-    match last {
-        Some(Written::OnCommandLine { text, argument }) => {
-            Source::new("--set", *argument).error(within(argument, text), message, help)
-        }
-        Some(Written::InFile(value)) => experiment.source.error(value.span(), message, help),
-        None => experiment.source.error(0..0, message, help),
-    }
-}
-
-/// Converts what was written to values of the knob.
-fn values(experiment: &Experiment, knob: &Knob, written: &[Written]) -> Result<Vec<Value>, InputError> {
-    let (mut values, mut known) = (Vec::new(), BTreeSet::new());
-    for item in written {
-        if values.len() > MOST_SCENARIOS {
-            break; // The caller says that there are too many.
-        }
-        let found = match item {
-            Written::InFile(v) if is_all(v.get_ref(), knob) => knob.values.clone(),
-            Written::OnCommandLine { text, .. } if is_all(&Value::Text((*text).to_owned()), knob) => {
-                knob.values.clone()
-            }
-            Written::InFile(v) => {
-                let wrong = |why| experiment.source.error(v.span(), why, format!("it is: {}", knob.about));
-                // A file is for all machines: what this one does not allow is left out.
-                match knob.beyond(v.get_ref()) {
-                    Some(_) => vec![v.get_ref().clone()],
-                    None => vec![knob.check(v.get_ref()).map_err(wrong)?],
-                }
-            }
-            Written::OnCommandLine { text, argument } => {
-                let wrong = |why| {
-                    Source::new("--set", *argument).error(
-                        within(argument, text),
-                        why,
-                        format!("it is: {}", knob.about),
-                    )
-                };
-                vec![knob.parse(text).map_err(wrong)?]
-            }
-        };
-        values.extend(found.into_iter().filter(|value| known.insert(value.clone())));
-    }
-    Ok(values)
-}
-
-/// Whether the word `all` stands for all values of the knob. It does not for a choice that has a value `all`.
-fn is_all(value: &Value, knob: &Knob) -> bool {
-    matches!(value, Value::Text(word) if word.trim() == ALL) && knob.check(value).is_err()
-}
-
-/// The position of `part` in `whole`. `part` must be a slice of `whole`.
-fn within(whole: &str, part: &str) -> Range<usize> {
-    let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
-    start..start + part.len()
 }
 
 fn unknown_knob(

@@ -301,12 +301,9 @@ fn a_plan_has_bounds_which_an_error_names() {
     assert_eq!(whole.experiments[0].scenarios.iter().filter(|s| !s.is_reference()).count(), MOST_SCENARIOS);
     fails(
         planned(&grid(125), Overrides::default()),
-        "there are more than 5000 scenarios, the most of a grid",
+        "the grid has 5040 scenarios, and may have 5000: `buffer` has 125 values",
     );
-    let set =
-        |values: usize| Overrides { set: vec![format!("buffer={}", list(values))], ..Overrides::default() };
-    fails(planned("[[quick.grid]]\nsize = 1\n", set(5001)), "--set");
-    fails(planned(&grid(100_000), Overrides::default()), "e.toml");
+    fails(planned(&grid(100_000), Overrides::default()), "e.toml:18:");
     // Two systems, the reference, and perhaps a twin.
     let rounds = |rounds: u32| Overrides { rounds: Some(rounds), ..Overrides::default() };
     let small = "[[quick.grid]]\nsize = 1\n";
@@ -320,4 +317,50 @@ fn a_plan_has_bounds_which_an_error_names() {
     assert!(parsed(10_000).is_ok());
     assert!(parsed(10_001).is_err_and(|why| why.contains("10001 rounds, and there may be 10000")));
     assert!(parsed(4_000_000).is_err());
+}
+
+#[test]
+fn a_scenario_counts_in_each_block_and_is_counted_before_it_is_made() {
+    let set = |values: usize| {
+        let list = (1..=values).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+        Overrides { set: vec![format!("buffer={list}")], ..Overrides::default() }
+    };
+    let why = |grid: &str, overrides| planned(grid, overrides).expect_err("too many").one_line();
+    let blocks = |count: usize| "[[quick.grid]]\n".repeat(count);
+    // One system has the values, and the other one point in each block.
+    assert_eq!(planned(&blocks(1), set(4999)).unwrap().experiments[0].scenarios.len(), 5001);
+    assert_eq!(planned(&blocks(50), set(99)).unwrap().experiments[0].scenarios.len(), 101);
+    for (grid, overrides, said) in [
+        (
+            blocks(1),
+            set(5000),
+            "--set:1:23896: the grid has 5001 scenarios, and may have 5000: `buffer` has 5000 values (",
+        ),
+        (
+            blocks(50),
+            set(100),
+            "--set:1:296: the grid has 5050 scenarios, and may have 5000: it has 50 blocks, and `buffer` has 100 values (",
+        ),
+        (
+            blocks(2501),
+            Overrides::default(),
+            "e.toml:1:1: the grid has 5002 scenarios, and may have 5000: it has 2501 blocks (",
+        ),
+        (blocks(60_000), set(3000), "the grid has 180060000 scenarios"),
+        // What this machine does not allow counts, too.
+        (
+            "[[quick.grid]]\ncores = 100000\n".repeat(2501),
+            Overrides::default(),
+            "the grid has 5002 scenarios",
+        ),
+    ] {
+        let why = why(&grid, overrides);
+        assert!(why.contains(said), "{said}: {why}");
+    }
+    // More than can be counted.
+    let list = (1..=10_000).map(|n| format!("{n},")).collect::<String>();
+    let knobs = ["size", "buffer", "cores", "memory", "files"];
+    let grid = knobs.map(|knob| format!("{knob} = [{list}]\n")).concat();
+    let why = why(&format!("[[quick.grid]]\n{grid}"), Overrides::default());
+    assert!(why.contains("the grid has more than 5000 scenarios, and may have 5000"), "{why}");
 }
