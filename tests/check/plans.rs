@@ -113,3 +113,22 @@ fn one_limit_bounds_what_a_file_and_each_verb_may_plan() {
         .code(1)
         .says(&["trials, and a run may have 100000", "fewer rounds"]);
 }
+
+#[test]
+fn an_interruption_before_the_first_trial_leaves_a_run_that_can_go_on() {
+    let lab = Lab::new();
+    let (mut stderr, full, size) = full_pipe();
+    let words = ["run", "e", "--fake", "truth.toml", "--rounds", "3"];
+    let run = Guarded::spawn(lab.home.narrows(words).stderr(full));
+    // It waits with its first line, which says how many trials there are.
+    assert!(until(|| lab.home.has_run()));
+    run.signal(libc::SIGINT);
+    stderr.read_exact(&mut vec![0; size]).expect("what filled it");
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).expect("it ends");
+    run.end().code(130);
+    assert!(said.contains("interrupted before the first trial: `narrows run --resume 1"), "{said}");
+    assert!(lab.home.observations().is_empty());
+    lab.narrows(&["run", "--resume", "last", "--fake", "truth.toml"]).code(0);
+    assert!(!lab.home.observations().is_empty());
+}

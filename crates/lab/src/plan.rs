@@ -30,7 +30,7 @@ use crate::ask::Ask;
 use crate::condition::Condition;
 use crate::experiment::grid::{self, Axis, Excluded, Request};
 use crate::experiment::{Experiment, Figure, Form};
-use crate::observation::{LONGEST_TRIAL_S, Scenario, Timing, Trial};
+use crate::observation::{LONGEST_TRIAL_S, Observation, Scenario, Timing, Trial};
 use crate::search::{Round, Search, Stage};
 pub use crate::setup::{Base, Setup};
 pub(crate) use bounds::entry_bytes;
@@ -264,6 +264,12 @@ impl Plan {
         let round = planned.rounds;
         planned.setup.rounds = round.saturating_add(1);
         push_round(&mut self.trials, round, planned, scenarios.iter().collect(), None, &mut rng);
+    }
+
+    /// The indices of the trials that are not among these, in order.
+    pub fn missing(&self, seen: &[Observation]) -> Vec<u32> {
+        let done: BTreeSet<u32> = seen.iter().map(|observation| observation.trial.index).collect();
+        self.trials.iter().map(|trial| trial.index).filter(|index| !done.contains(index)).collect()
     }
 
     /// Gives all trials another timing.

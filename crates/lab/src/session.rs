@@ -24,6 +24,7 @@ mod settle;
 mod trial_error;
 mod window;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -146,8 +147,8 @@ pub trait Progress {
     fn added(&mut self, trials: &[Trial]);
 }
 
-/// Carries out, in order, the trials of a run that have no observation yet, and those that are added while comparisons
-/// are undecided. Returns true if all were done, and false after an interruption.
+/// Carries out, in order, the trials of a run's plan that are not among those that were `seen`, and those that are added while
+/// comparisons are undecided. Returns true if all were done, and false after an interruption.
 ///
 /// # Errors
 /// An observation could not be stored. All earlier ones are stored.
@@ -155,12 +156,13 @@ pub fn carry_out(
     executor: &mut dyn Executor,
     store: &Store,
     run: RunId,
+    plan: &Plan,
+    mut seen: Vec<Observation>,
     cancel: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<bool, StoreError> {
-    let mut plan = store.header(run)?.plan;
-    let mut pending = store.missing(run)?;
-    let mut seen = store.observations(run)?;
+    let mut plan = Cow::Borrowed(plan);
+    let mut pending = plan.missing(&seen);
     loop {
         for group in duet::groups(pending.iter().filter_map(|index| plan.trials.get(*index as usize))) {
             for part in duet::parts(&group, &seen) {
@@ -175,7 +177,7 @@ pub fn carry_out(
             }
         }
         let (from, design) = (plan.trials.len(), plan.design);
-        let grown = rounds::extend(&mut plan, &seen);
+        let grown = rounds::extend(plan.to_mut(), &seen);
         if grown || plan.design != design {
             store.replan(run, &plan)?;
         }

@@ -10,7 +10,6 @@
 mod error;
 mod rows;
 
-use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -403,15 +402,26 @@ impl Store {
         Ok(trials)
     }
 
-    /// The indices of the planned trials that have no observation yet, in order. `--resume` carries them out.
+    /// Whether a trial of a run has an observation. The plan and the observations are not read.
     ///
     /// # Errors
-    /// See [`Store::observations`].
-    pub fn missing(&self, run: RunId) -> Result<Vec<u32>, StoreError> {
-        let planned = self.header(run)?.plan.trials;
+    /// See [`Store::begin`].
+    pub fn has_observations(&self, run: RunId) -> Result<bool, StoreError> {
         self.with(|| {
-            let done: BTreeSet<u32> = self.trials(run)?.into_iter().map(|(trial, _)| trial).collect();
-            Ok(planned.iter().map(|trial| trial.index).filter(|index| !done.contains(index)).collect())
+            let sql = "SELECT EXISTS (SELECT 1 FROM observations WHERE run = ?)";
+            Ok(self.connection.query_row(sql, [run], |row| row.get(0))?)
+        })
+    }
+
+    /// Whether all trials of a run were done. Its plan is not read.
+    ///
+    /// # Errors
+    /// There is no such run. Otherwise see [`Store::begin`].
+    pub fn is_finished(&self, run: RunId) -> Result<bool, StoreError> {
+        self.with(|| {
+            let sql = "SELECT finished FROM runs WHERE id = ?";
+            let finished = self.connection.query_row(sql, [run], |row| row.get(0)).optional()?;
+            finished.ok_or_else(|| self.unknown(&run.to_string()))
         })
     }
 

@@ -148,6 +148,10 @@ fn plan(args: &Args, catalog: &Catalog, executor: &mut dyn Executor) -> anyhow::
             plan = plan::plan(&requests, catalog, &missing, seed)?;
         }
     }
+    // A large plan takes a moment, and so does each further step.
+    if common::is_interrupted() {
+        return Ok(None);
+    }
     if let Some(budget) = args.budget {
         let whole = plan.trials.len();
         plan = plan.within(budget.as_secs_f64());

@@ -36,6 +36,8 @@ pub struct Run {
     pub id: RunId,
     /// What began it, and its plan.
     pub header: RunHeader,
+    /// Whether nothing is measured yet, because it has just begun.
+    is_new: bool,
     /// See [`Asked::at_once`].
     at_once: bool,
     /// Whether progress is shown in plain lines.
@@ -136,7 +138,8 @@ impl Run {
             plan,
             environment: executor.environment(),
         };
-        Ok(Some(Self { id: store.begin(&header)?, store, header, at_once: asked.at_once, quiet }))
+        let id = store.begin(&header)?;
+        Ok(Some(Self { store, id, header, is_new: true, at_once: asked.at_once, quiet }))
     }
 
     /// Opens a saved run that is to go on.
@@ -147,7 +150,7 @@ impl Run {
         let store = Store::open(&lab.store.newest()?)?;
         let id = store.resolve(word)?;
         let header = store.header(id)?;
-        Ok(Self { store, id, header, at_once: false, quiet: lab.quiet })
+        Ok(Self { store, id, header, is_new: false, at_once: false, quiet: lab.quiet })
     }
 
     /// Makes ready for the rest of a saved run, as `lab` says. None if the user interrupted, or a machine stays away.
@@ -169,8 +172,7 @@ impl Run {
         if !parts.typed && !lab.is_fake() {
             first_use::show_named(parts.catalog, &named(plan));
         }
-        let ended = self.store.runs()?.iter().flatten().any(|run| run.id == self.id && run.finished);
-        let place = place(plan, lab, parts, files, cancel, !ended)?;
+        let place = place(plan, lab, parts, files, cancel, !self.store.is_finished(self.id)?)?;
         if place.is_none() {
             common::say(format_args!("interrupted before the next trial: run {} is as it was", self.id));
         }
@@ -199,19 +201,24 @@ impl Run {
         cancel: &AtomicBool,
         news: bool,
     ) -> anyhow::Result<Result<(), Stopped>> {
-        // Saving a very large plan takes seconds, in which the user may have interrupted.
-        if cancel.load(Ordering::Relaxed) {
+        let Self { id, store, header: RunHeader { plan, .. }, quiet, .. } = self;
+        let seen = if self.is_new { Vec::new() } else { store.observations(*id)? };
+        let pending = plan.missing(&seen);
+        // Each step takes a moment if the plan is very large, and so did saving it.
+        let is_interrupted = || cancel.load(Ordering::Relaxed);
+        if !is_interrupted() {
+            announcement::announce(plan, pending.len(), *id, earlier::noise(self));
+        }
+        if !is_interrupted() {
+            executor.prepare(plan, &pending, &mut |line| common::say(line));
+        }
+        if is_interrupted() {
             return Ok(Err(Stopped::Interrupted));
         }
-        let noise = earlier::noise(self);
-        let Self { id, store, header: RunHeader { plan, .. }, quiet, .. } = self;
-        let pending = store.missing(*id)?;
-        announcement::announce(plan, pending.len(), *id, noise);
-        executor.prepare(plan, &pending, &mut |line| common::say(line));
         // The rounds of a search are short and many, so none of them is news.
         let news = news && !is_search(plan);
-        let mut progress = progress::RunProgress::new(plan, &pending, store.observations(*id)?, *quiet, news);
-        let done = session::carry_out(executor, store, *id, cancel, &mut progress);
+        let mut progress = progress::RunProgress::new(plan, &pending, &seen, *quiet, news);
+        let done = session::carry_out(executor, store, *id, plan, seen, cancel, &mut progress);
         progress.clear();
         Ok(match (done, executor.away()) {
             (Ok(true), _) => Ok(()),
@@ -223,7 +230,7 @@ impl Run {
 
     /// Prints the answers, where the rest is, and how to resume the run if it is unfinished. Returns the findings too.
     fn finish(&self, done: Result<(), Stopped>, screen: Screen) -> anyhow::Result<(ExitCode, Findings)> {
-        if matches!(done, Err(Stopped::Interrupted)) && self.store.observations(self.id)?.is_empty() {
+        if matches!(done, Err(Stopped::Interrupted)) && !self.store.has_observations(self.id)? {
             common::say(format_args!("interrupted before the first trial: {}", self.remedy()));
             return Ok((ExitCode::from(INTERRUPTED), Findings::default()));
         }

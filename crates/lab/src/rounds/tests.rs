@@ -214,7 +214,8 @@ fn an_interrupted_run_ends_as_if_it_had_not_been() {
             let mut executor = InterruptedAfter { fake: fake(1), trials };
             let cancel = AtomicBool::new(false);
             parts += 1;
-            if carry_out(&mut executor, &store, run, &cancel, &mut Silent).unwrap() {
+            let (plan, seen) = (store.header(run).unwrap().plan, store.observations(run).unwrap());
+            if carry_out(&mut executor, &store, run, &plan, seen, &cancel, &mut Silent).unwrap() {
                 break;
             }
             assert!(!store.runs().unwrap().last().unwrap().as_ref().unwrap().finished);

@@ -65,6 +65,11 @@ fn observation(header: &RunHeader, trial: usize) -> Observation {
     }
 }
 
+/// The trials of a saved run that are to be carried out.
+fn missing(store: &Store, run: RunId) -> Vec<u32> {
+    store.header(run).unwrap().plan.missing(&store.observations(run).unwrap())
+}
+
 #[test]
 fn headers_and_observations_are_read_as_they_were_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -76,12 +81,15 @@ fn headers_and_observations_are_read_as_they_were_written() {
     store.append(run, &[observation(&header, 0)]).unwrap();
     assert_eq!(store.header(run).unwrap(), header);
     assert_eq!(store.observations(run).unwrap(), [observation(&header, 0), observation(&header, 2)]);
-    assert_eq!(store.missing(run).unwrap(), [1]);
+    assert_eq!(missing(&store, run), [1]);
+    assert!(store.has_observations(run).unwrap() && !store.is_finished(run).unwrap());
     let summary = store.runs().unwrap()[0].as_ref().unwrap().clone();
     assert_eq!((summary.done, summary.planned, summary.finished), (2, 3, false));
     store.append(run, &[observation(&header, 1)]).unwrap();
     store.finish(run).unwrap();
-    assert!(store.missing(run).unwrap().is_empty() && store.runs().unwrap()[0].as_ref().unwrap().finished);
+    assert!(missing(&store, run).is_empty() && store.runs().unwrap()[0].as_ref().unwrap().finished);
+    assert!(store.is_finished(run).unwrap() && !store.has_observations(run + 1).unwrap());
+    assert!(matches!(store.is_finished(run + 1), Err(StoreError::NoRun { .. })));
 }
 
 #[test]
@@ -167,7 +175,7 @@ fn a_row_that_does_not_match_its_checksum_is_an_error_that_names_it() {
         store.connection.pragma_update(None, "foreign_keys", false).unwrap();
         assert_eq!(store.connection.execute(&edit, []).unwrap(), 1, "{edit}");
         let run = store.resolve("last").unwrap();
-        let mut refused = vec![store.observations(run).unwrap_err(), store.missing(run).unwrap_err()];
+        let mut refused = vec![store.observations(run).unwrap_err()];
         if what == "run" {
             refused.extend([store.header(run).unwrap_err(), store.runs().unwrap().remove(0).unwrap_err()]);
             refused.extend([store.finish(run).unwrap_err(), store.replan(run, &header(3).plan).unwrap_err()]);
@@ -242,10 +250,7 @@ fn a_finished_run_without_one_of_its_trials_is_an_error() {
     // A run that is to go on lacks trials.
     let store = finished(&folder.path().join("t.db"));
     store.replan(1, &header(3).plan).unwrap();
-    assert_eq!(
-        (store.missing(1).unwrap(), store.runs().unwrap()[0].as_ref().unwrap().finished),
-        (vec![2], false)
-    );
+    assert_eq!((missing(&store, 1), store.runs().unwrap()[0].as_ref().unwrap().finished), (vec![2], false));
 }
 
 #[test]
@@ -512,7 +517,7 @@ fn appended_observations_survive_kill_9() {
     let run = store.resolve("last").unwrap();
     let header = header(1000);
     assert_eq!(store.observations(run).unwrap().len(), 5);
-    assert_eq!(store.missing(run).unwrap(), (5..1000).collect::<Vec<u32>>());
+    assert_eq!(missing(&store, run), (5..1000).collect::<Vec<u32>>());
     store.append(run, &[observation(&header, 5)]).unwrap();
-    assert_eq!(store.missing(run).unwrap().first(), Some(&6));
+    assert_eq!(missing(&store, run).first(), Some(&6));
 }

@@ -6,6 +6,7 @@ use lab::plan::Planned;
 use lab::store::RunHeader;
 
 use super::Run;
+use crate::common;
 
 /// So many of the newest runs that fit are enough to know the noise.
 const ENOUGH: usize = 5;
@@ -30,6 +31,8 @@ pub fn noise(run: &Run) -> Option<f64> {
             && header.plan.experiments.iter().any(asks)
     };
     let earlier = run.store.before(Some(run.id)).ok()?.into_iter().take(MOST_RUNS);
+    // A long run takes a moment to be read.
+    let earlier = earlier.take_while(|_| !common::is_interrupted());
     let noises = run.store.readable(earlier, fits).filter_map(|(_, header, observations)| {
         findings::noise(&header.plan, &observations, planned.workload, figure)
     });

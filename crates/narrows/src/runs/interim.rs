@@ -58,7 +58,7 @@ pub struct Standing {
 impl InterimFindings {
     /// The findings of a plan with these earlier observations. With `early`, experiments are judged before their last
     /// trial too.
-    pub fn new(plan: &Plan, seen: Vec<Observation>, early: bool) -> Self {
+    pub fn new(plan: &Plan, seen: &[Observation], early: bool) -> Self {
         let Plan { seed, design, budget_s, together, .. } = *plan;
         let size = if together { plan.experiments.len().max(1) } else { 1 };
         let question = |(index, experiments): (usize, &[Planned])| SoFar {
@@ -77,7 +77,7 @@ impl InterimFindings {
         interim.added(&plan.trials);
         for observation in seen {
             if let Some((question, at)) = interim.find(&observation.trial) {
-                question.see(at, observation);
+                question.see(at, observation.clone());
             }
         }
         interim
@@ -214,10 +214,10 @@ mod tests {
         cost::is_near_linear(50, |count| {
             let (plan, seen) = seen(count);
             move || {
-                let mut interim = InterimFindings::new(&plan, Vec::new(), false);
+                let mut interim = InterimFindings::new(&plan, &[], false);
                 let shown = seen.iter().filter_map(|observation| interim.ended(observation)).count();
                 assert_eq!(shown, count);
-                assert_eq!(InterimFindings::new(&plan, seen.clone(), false).questions.len(), count);
+                assert_eq!(InterimFindings::new(&plan, &seen, false).questions.len(), count);
             }
         });
     }

@@ -19,8 +19,8 @@ pub struct RunProgress {
     /// None if lines are plain.
     status: Option<StatusLines>,
     interim: InterimFindings,
-    /// The plan as it began, which says how long trials take.
-    plan: Plan,
+    /// A plan without trials, which says how long each takes.
+    times: Plan,
     /// The expected duration of the trials that are not done, seconds.
     left: f64,
     /// The expected duration of the trials that are done, seconds. Compared with the time since `began`, it shows how
@@ -63,14 +63,14 @@ impl StatusLines {
 impl RunProgress {
     /// The progress of a plan with these pending trials and earlier observations. Lines are in place on a terminal,
     /// unless `plain`. `news` says whether findings are shown after each round.
-    pub fn new(plan: &Plan, pending: &[u32], seen: Vec<Observation>, plain: bool, news: bool) -> Self {
+    pub fn new(plan: &Plan, pending: &[u32], seen: &[Observation], plain: bool, news: bool) -> Self {
         let trials = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
         let left = trials.map(|trial| plan.trial_s(trial)).sum();
         let in_place = !plain && std::io::stderr().is_terminal();
         let status = in_place.then(|| StatusLines::new(pending.len(), plan.experiments.len()));
         let interim = InterimFindings::new(plan, seen, in_place);
-        let plan = plan.clone();
-        Self { status, interim, plan, left, expected: 0.0, began: Instant::now(), failed: 0, news }
+        let times = Plan { starts: plan.starts.clone(), ..Plan::new(plan.seed, Vec::new()) };
+        Self { status, interim, times, left, expected: 0.0, began: Instant::now(), failed: 0, news }
     }
 
     /// Removes the status lines.
@@ -114,7 +114,7 @@ impl Progress for RunProgress {
     }
 
     fn added(&mut self, trials: &[Trial]) {
-        self.left += trials.iter().map(|trial| self.plan.trial_s(trial)).sum::<f64>();
+        self.left += trials.iter().map(|trial| self.times.trial_s(trial)).sum::<f64>();
         self.interim.added(trials);
         if let Some(status) = &self.status {
             status.trials.inc_length(trials.len() as u64);
@@ -128,7 +128,7 @@ impl Progress for RunProgress {
     }
 
     fn ended(&mut self, observation: &Observation) {
-        let seconds = self.plan.trial_s(&observation.trial);
+        let seconds = self.times.trial_s(&observation.trial);
         self.left -= seconds;
         self.expected += seconds;
         let scenario = &observation.trial.scenario;
