@@ -105,6 +105,11 @@ fn one_limit_bounds_what_a_file_and_each_verb_may_plan() {
         "`narrows tune`",
     ]);
     tried(&["w=1..5001", "v=1"]).code(2).says(&["more than 5000 values, the most of a knob"]);
+    // Long commands are few.
+    let long = format!("./s {{port}} {{w}} {}", "x".repeat(54 << 10));
+    lab.narrows(&["try", &long, "-k", "w=1..5000", "--dry-run", "--names", "s"])
+        .code(2)
+        .says(&["the commands of its 5000 points take 265 MiB, and may take 256: give fewer values"]);
     // A search weighs pairs of values, and says so.
     let tune = ["tune", "./s {port} {w}", "--fake", "truth.toml", "-k"];
     lab.narrows(&[&tune[..], &["w=1..257"]].concat()).code(2).says(&["at most 256", "weighs each pair"]);
@@ -131,4 +136,20 @@ fn an_interruption_before_the_first_trial_leaves_a_run_that_can_go_on() {
     assert!(lab.home.observations().is_empty());
     lab.narrows(&["run", "--resume", "last", "--fake", "truth.toml"]).code(0);
     assert!(!lab.home.observations().is_empty());
+}
+
+#[test]
+fn an_interruption_while_many_commands_are_shown_ends_the_program() {
+    let lab = Lab::new();
+    let (mut stdout, full, size) = full_pipe();
+    let run = Guarded::spawn(
+        lab.home.narrows(["try", "./s {port} {w}", "-k", "w=1..5000", "--dry-run"]).stdout(full),
+    );
+    assert!(until(|| run.heeds(libc::SIGINT)));
+    run.signal(libc::SIGINT);
+    stdout.read_exact(&mut vec![0; size]).expect("what filled it");
+    let mut shown = String::new();
+    stdout.read_to_string(&mut shown).expect("it ends");
+    run.end().code(130);
+    assert!(shown.lines().count() < 5000);
 }

@@ -1,7 +1,7 @@
 //! Commands as systems: the options that say how a command is started and what is sent to it. `try` and `tune` share them.
 //!
 //! [`arms`] makes manifests of commands, [`names`] calls them, [`knobs`] reads lists and ranges of values, [`learn`] looks at a command
-//! once, and [`upstream`] gives commands a server behind them.
+//! once, [`size`] counts their memory, and [`upstream`] gives commands a server behind them.
 
 pub mod arms;
 pub mod budget;
@@ -9,6 +9,7 @@ pub mod knobs;
 pub mod learn;
 mod names;
 pub mod pace;
+pub mod size;
 mod upstream;
 
 use std::path::Path;

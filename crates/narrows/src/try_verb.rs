@@ -32,7 +32,7 @@ use systems::{Catalog, Service, Workload};
 
 use crate::command::arms::{self, Arms, Typed};
 use crate::command::pace::{self, Tempo};
-use crate::command::{self, CommandArgs, learn};
+use crate::command::{self, CommandArgs, learn, size};
 use crate::common::{self, End, INTERRUPTED, Usage};
 use crate::condition::{self, FigureChoice, Inconclusive};
 use crate::driver_args::DriverArgs;
@@ -333,6 +333,7 @@ impl<'a> Comparison<'a> {
         let ask = args.asked(args.command.ask(*workload, &args.arms, scripted.as_ref(), args.unequal)?)?;
         let usual = Tempo { rate: None, timing: args.timing() };
         let first = args.plan(&catalog, &arms, ask.clone(), usual)?;
+        size::check(&catalog, &first)?;
         if args.dry_run {
             return Ok(Err(dry_run(&catalog, &first, args.fleet.address)?));
         }
@@ -420,14 +421,16 @@ fn is_unanswered(found: &Findings) -> bool {
 
 /// Prints the command of every point.
 fn dry_run(catalog: &Catalog, plan: &Plan, address: Option<IpAddr>) -> End {
-    let mut lines = String::new();
     for planned in &plan.experiments {
         for scenario in &planned.scenarios {
+            if common::is_interrupted() {
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+            // All lines together may be much longer than one.
             let command = arms::shown(catalog.get(&scenario.system)?, &scenario.point, address)?;
-            lines += &format!("{}: {command}\n", planned.label(scenario));
+            common::print(&format!("{}: {command}\n", planned.label(scenario)))?;
         }
     }
-    common::print(&lines)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -15,6 +15,7 @@ use systems::{Draft, InputError, Listening, Manifest, Point, Remedies, Value, Wo
 use super::CommandArgs;
 use super::knobs::{TypedKnob, typed};
 use super::names::{self, Taken, plain};
+use super::size;
 use crate::common::{self, Usage};
 
 /// What can be done about a command that does not start.
@@ -100,8 +101,7 @@ fn made(typed: Typed<'_>, places: Option<Places>) -> anyhow::Result<Arms> {
     let knobs = typed_knobs(args, workload)?;
     // An arm with the name of a reference would be taken for it.
     let references = Workload::ALL.map(|workload| workload.reference().to_owned());
-    let mut systems = Vec::new();
-    let mut used = BTreeSet::new();
+    let (mut drafts, mut used) = (Vec::new(), BTreeSet::new());
     let arms = texts.iter().enumerate().map(|(index, text)| {
         let label = if texts.len() > 1 { format!("arm {}", index + 1) } else { "the command".to_owned() };
         let source = Source::new(label, text.as_str());
@@ -111,9 +111,10 @@ fn made(typed: Typed<'_>, places: Option<Places>) -> anyhow::Result<Arms> {
     let arms: Vec<(Source, Vec<String>)> = arms.collect::<Result<_, InputError>>()?;
     let commands: Vec<Vec<String>> = arms.iter().map(|(_, words)| words.clone()).collect();
     let (proposed, mut taken) = (names::names(&commands, &references), Taken::new(&references));
+    let mut size = size::Systems::default();
     for (index, ((source, command), proposed)) in arms.iter().zip(&proposed).enumerate() {
         let name = typed.names.get(index).unwrap_or(proposed);
-        let drafts = if let [url] = &command[..]
+        if let [url] = &command[..]
             && is_url(url)
         {
             let draft = of_url(typed, url)?;
@@ -122,18 +123,20 @@ fn made(typed: Typed<'_>, places: Option<Places>) -> anyhow::Result<Arms> {
                 (None, Some(_)) => Url::parse(url).map_err(|error| Usage(error.to_string()))?.host,
                 _ => name.clone(),
             };
-            vec![Draft { name: taken.unique(&plain(&name)), ..draft }]
+            drafts.push(Draft { name: taken.unique(&plain(&name)), ..draft });
         } else {
             let draft = draft(typed, source, command, &knobs, &mut used)?;
+            size.add(&draft, places.as_ref().map_or(1, |places| places.all.len()))?;
             match &places {
-                Some(places) => places.all.iter().map(|place| moved(&draft, place, &mut taken)).collect(),
-                None => vec![Draft { name: taken.unique(&plain(name)), ..draft }],
+                Some(places) => {
+                    drafts.extend(places.all.iter().map(|place| moved(&draft, place, &mut taken)));
+                }
+                None => drafts.push(Draft { name: taken.unique(&plain(name)), ..draft }),
             }
-        };
-        for draft in drafts {
-            systems.push(Manifest::new(draft)?);
         }
     }
+    // Their checks take longer than to count their memory.
+    let systems = drafts.into_iter().map(Manifest::new).collect::<Result<Vec<_>, _>>()?;
     check_used(&knobs, workload, &systems, &used)?;
     let knobs = knobs.into_iter().map(|knob| (knob.name, knob.values)).collect();
     let (builds, there, note) =
