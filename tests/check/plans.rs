@@ -104,7 +104,9 @@ fn one_limit_bounds_what_a_file_and_each_verb_may_plan() {
         "fewer values, commands or URLs",
         "`narrows tune`",
     ]);
-    tried(&["w=1..5001", "v=1"]).code(2).says(&["more than 5000 values, the most of a knob"]);
+    tried(&["w=1..5001", "v=1"])
+        .code(2)
+        .says(&["5001 values, and a knob may have 5000", "give fewer, or a range with a larger step"]);
     // Long commands are few.
     let long = format!("./s {{port}} {{w}} {}", "x".repeat(54 << 10));
     lab.narrows(&["try", &long, "-k", "w=1..5000", "--dry-run", "--names", "s"])
@@ -113,6 +115,9 @@ fn one_limit_bounds_what_a_file_and_each_verb_may_plan() {
     // A search weighs pairs of values, and says so.
     let tune = ["tune", "./s {port} {w}", "--fake", "truth.toml", "-k"];
     lab.narrows(&[&tune[..], &["w=1..257"]].concat()).code(2).says(&["at most 256", "weighs each pair"]);
+    // A long argument is shown around what is wrong.
+    let long = lab.run(&["--set", &connections(5001)]).code(1).says(&["`connections` has 5001 values"]);
+    assert!(long.stderr.len() < 2000, "{}", long.stderr);
     lab.run(&["--rounds", "10001"]).code(2).says(&["a number from 1 to 10000"]);
     lab.run(&["--rounds", "10000", "--set", "connections=1,2"])
         .code(1)

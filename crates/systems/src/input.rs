@@ -2,14 +2,18 @@
 //!
 //! Knows text and spans; knows nothing of what the files mean. Both manifests and experiments are read here.
 
+mod excerpt;
+
 use std::fmt;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use miette::{Diagnostic, LabeledSpan, SourceCode};
 use serde::de::DeserializeOwned;
+
+use excerpt::Excerpt;
 
 /// The size limit in bytes. Larger than any file that a person writes; keeps a mistyped path from filling the memory.
 const LARGEST_FILE: u64 = 1 << 20;
@@ -65,15 +69,15 @@ impl Source {
         message: impl Into<String>,
         help: impl Into<String>,
     ) -> InputError {
-        let help = help.into();
+        let [message, help] = [message.into(), help.into()].map(excerpt::message);
         // A span that ends past the text or inside a character would make the renderer fail.
         let start = floor(&self.text, span.start);
         let end = floor(&self.text, span.end.max(start));
         InputError(Box::new(Detail {
-            message: message.into(),
+            message,
             help: (!help.is_empty()).then_some(help),
             path: self.path.clone(),
-            source: NamedSource::new(self.path.to_string_lossy(), Arc::clone(&self.text)),
+            shown: Excerpt::new(self.path.to_string_lossy().into_owned(), &self.text, start..end),
             text: Arc::clone(&self.text),
             span: start..end,
         }))
@@ -98,7 +102,7 @@ struct Detail {
     message: String,
     help: Option<String>,
     path: PathBuf,
-    source: NamedSource<Arc<str>>,
+    shown: Excerpt,
     text: Arc<str>,
     span: Range<usize>,
 }
@@ -150,11 +154,11 @@ impl Diagnostic for InputError {
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        (!self.0.text.is_empty()).then_some(&self.0.source as _)
+        (!self.0.text.is_empty()).then_some(&self.0.shown as _)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let label = LabeledSpan::new_with_span(Some("here".to_owned()), self.0.span.clone());
+        let label = LabeledSpan::new_with_span(Some("here".to_owned()), self.0.shown.span.clone());
         (!self.0.text.is_empty()).then(|| Box::new(std::iter::once(label)) as _)
     }
 }

@@ -196,7 +196,8 @@ impl FormFile {
         }
         if *self.rounds.get_ref() > MOST_ROUNDS {
             let message = format!("{} rounds, and there may be {MOST_ROUNDS}", self.rounds.get_ref());
-            return Err(source.error(self.rounds.span(), message, "write fewer"));
+            let help = format!("write a number from 1 to {MOST_ROUNDS}");
+            return Err(source.error(self.rounds.span(), message, help));
         }
         let seconds = |time: &Spanned<f64>, least: f64| match *time.get_ref() {
             s if s >= least && s <= LONGEST_TRIAL_S => Ok(s),

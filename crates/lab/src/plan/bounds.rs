@@ -21,9 +21,6 @@ pub const MOST_TRIALS: usize = 100_000;
 /// The most memory that the trials of a run may take, as [`size`] estimates it.
 pub const MOST_BYTES: usize = 256 << 20;
 
-/// What to do about too many trials.
-const FEWER: &str = "ask for fewer rounds, systems or values, or divide them among several runs";
-
 /// About how many bytes the value of a knob takes in a point.
 pub(crate) fn entry_bytes(knob: &str, value: &Value) -> usize {
     const ENTRY: usize = 64;
@@ -80,7 +77,11 @@ impl Extent {
     pub(super) fn check_at(self, experiment: &Experiment, planned: &Planned) -> Result<(), InputError> {
         self.check().map_err(|why| {
             let what = format!("{} scenarios in {} rounds: {why}", planned.scenarios.len(), planned.rounds);
-            experiment.error_at_rounds(planned.form, what, FEWER)
+            let help = match experiment.is_from_file() {
+                true => "ask for fewer rounds, systems or values, or divide them among several runs",
+                false => "ask for fewer rounds, commands, URLs or values, or divide them among several runs",
+            };
+            experiment.error_at_rounds(planned.form, what, help)
         })
     }
 }

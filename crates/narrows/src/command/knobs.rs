@@ -132,7 +132,7 @@ fn words(text: &str) -> Result<Vec<&str>, String> {
     if words.contains(&"") {
         return Err("an empty value".to_owned());
     }
-    if words.len() > MOST_VALUES { Err(too_many()) } else { Ok(words) }
+    if words.len() > MOST_VALUES { Err(too_many(words.len() as u64)) } else { Ok(words) }
 }
 
 fn different(values: Vec<Value>) -> Result<Vec<Value>, String> {
@@ -143,8 +143,8 @@ fn different(values: Vec<Value>) -> Result<Vec<Value>, String> {
     }
 }
 
-fn too_many() -> String {
-    format!("more than {MOST_VALUES} values, the most of a knob")
+fn too_many(count: u64) -> String {
+    format!("{count} values, and a knob may have {MOST_VALUES}: give fewer, or a range with a larger step")
 }
 
 /// The values of `FROM..TO`, `FROM..TO+STEP` or `FROM..TO*FACTOR`. None if it is no range of what `number` reads.
@@ -169,9 +169,16 @@ fn range(text: &str, number: impl Fn(&str) -> Option<i64>) -> Option<Result<Vec<
     if from > to {
         return Some(Err(format!("{from} is above {to}")));
     }
-    let all = std::iter::successors(Some(from), |n| next(*n)).take_while(|n| *n <= to).take(MOST_VALUES + 1);
-    let all: Vec<Value> = all.map(Value::Integer).collect();
-    Some(if all.len() > MOST_VALUES { Err(too_many()) } else { Ok(all) })
+    // Factors give no more values than a number has bits.
+    if sign != Some('*') {
+        let step = by.filter(|_| sign.is_some()).map_or(1, i64::unsigned_abs);
+        let count = (to.abs_diff(from) / step.max(1)).saturating_add(1);
+        if count > MOST_VALUES as u64 {
+            return Some(Err(too_many(count)));
+        }
+    }
+    let all = std::iter::successors(Some(from), |n| next(*n)).take_while(|n| *n <= to);
+    Some(Ok(all.map(Value::Integer).collect()))
 }
 
 /// The names by which people call a number of workers.
@@ -231,6 +238,23 @@ mod tests {
         for wrong in ["4..1", "1..9*1", "0..9*2", "1..9+0", "1,,2", "1,1", "1..100000", "1..9+x"] {
             assert!(values(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_knob_has_bounds_which_an_error_names() {
+        let words = |count: usize| (0..count).map(|at| format!("w{at}")).collect::<Vec<_>>().join(",");
+        for (most, more, said) in [
+            ("1..5000".to_owned(), "1..5001".to_owned(), "5001 values, and a knob may have 5000: give fewer"),
+            ("1..9999+2".to_owned(), "1..10001+2".to_owned(), "5001 values, and"),
+            (words(5000), words(5001), "5001 values, and"),
+        ] {
+            assert_eq!(values(&most).map(|values| values.len()), Ok(5000));
+            let why = values(&more).expect_err("too many");
+            assert!(why.starts_with(said), "{why}");
+        }
+        let all = format!("{}..{}", i64::MIN, i64::MAX);
+        assert!(values(&all).is_err_and(|why| why.starts_with(&u64::MAX.to_string())));
+        assert_eq!(values(&format!("1..{}*2", i64::MAX)).map(|values| values.len()), Ok(63));
     }
 
     #[test]

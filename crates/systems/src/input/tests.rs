@@ -66,7 +66,58 @@ fn unreadable_files_are_errors() {
     }
 }
 
+#[test]
+fn a_long_line_is_shown_around_its_place() {
+    let shown = |text: &str, place: Range<usize>| {
+        let error = Source::new("--set", text).error(place, "too many", "write fewer");
+        let mut shown = String::new();
+        let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor());
+        handler.render_report(&mut shown, &error).unwrap();
+        shown
+    };
+    // At the limit a line is whole, and above it is not.
+    let whole = "x".repeat(200);
+    assert!(shown(&whole, 199..200).contains(&whole));
+    assert!(!shown(&"x".repeat(201), 199..200).contains(&whole));
+    let values: String = (1..=5001).map(|value| format!("{value},")).collect();
+    let text = format!("first\nk={values}\n{values}\nlast");
+    let place = 8 + 1000 * 4..8 + 1000 * 4 + 4;
+    let long = shown(&text, place.clone());
+    assert!(long.len() < 2000 && long.contains("[--set:2:4003]") && long.contains(" 2 │ …"), "{long}");
+    assert!(
+        long.contains(" 1 │ first\n") && long.contains(" 3 │ 1,2,3,") && !long.contains("last"),
+        "{long}"
+    );
+    let (line, mark) =
+        long.lines().zip(long.lines().skip(1)).find(|(line, _)| line.contains(" 2 │")).unwrap();
+    let column = mark.chars().position(|c| c == '─').unwrap();
+    assert_eq!(line.chars().skip(column).take(4).collect::<String>(), text[place].to_owned());
+    // All of it is marked, and many lines.
+    let all = shown(&text, 6..text.len());
+    assert!(all.len() < 3000 && all.contains("[--set:2:1]"), "{all}");
+    let lines = "value\n".repeat(5000);
+    assert!(shown(&lines, 6..30_000).lines().count() < 10);
+}
+
+#[test]
+fn a_long_message_is_cut_in_its_middle() {
+    let error = |length: usize| Source::new("f", "x").error(0..1, "m".repeat(length), "h".repeat(length));
+    assert!(error(2000).one_line().contains(&"m".repeat(2000)));
+    let cut = error(2001).one_line();
+    assert!(cut.len() < 4100 && cut.contains("m … m") && cut.contains("h … h"), "{cut}");
+}
+
 proptest! {
+    #[test]
+    fn no_span_of_long_lines_panics(
+        text in "[aö\n]{0,900}", long in 0usize..600, start in 0usize..1500, end in 0usize..1500,
+    ) {
+        let text = format!("{text}{}\n{text}", "é".repeat(long));
+        let error = Source::new("f", text).error(start..end, "m", "h");
+        let _ = error.one_line();
+        let _ = format!("{:?}", miette::Report::new(error));
+    }
+
     #[test]
     fn no_span_panics(text in "\\PC{0,20}", start in 0usize..40, end in 0usize..40) {
         let error = Source::new("f", text).error(start..end, "m", "h");

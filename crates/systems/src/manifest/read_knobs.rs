@@ -67,7 +67,7 @@ impl Reader<'_> {
             return self.wrong(raw_max.span(), format!("max = {max} is below min = {min}"), "swap them");
         }
         if let Some(beyond) = raw.values.get(MOST_VALUES) {
-            let message = format!("more than {MOST_VALUES} values, the most of a knob");
+            let message = format!("{} values, and a knob may have {MOST_VALUES}", raw.values.len());
             return self.wrong(
                 beyond.span(),
                 message,
