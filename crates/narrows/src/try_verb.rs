@@ -428,7 +428,7 @@ fn dry_run(catalog: &Catalog, plan: &Plan, address: Option<IpAddr>) -> End {
             }
             // All lines together may be much longer than one.
             let command = arms::shown(catalog.get(&scenario.system)?, &scenario.point, address)?;
-            common::print(&format!("{}: {command}\n", planned.label(scenario)))?;
+            common::print(format!("{}: {command}\n", planned.label(scenario)))?;
         }
     }
     Ok(ExitCode::SUCCESS)
