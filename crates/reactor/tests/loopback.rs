@@ -471,7 +471,7 @@ fn what_is_posted_keeps_its_order_even_if_the_peer_reads_nothing_for_a_while() {
             let (mut socket, _) = listener.accept().expect("a connection");
             let _ = wait.recv_timeout(PATIENCE);
             let mut all = Vec::new();
-            std::io::Read::read_to_end(&mut socket, &mut all).expect("everything arrives");
+            socket.read_to_end(&mut all).expect("everything arrives");
             all
         });
         let config = ReactorConfig { backend, ..ReactorConfig::MESSAGES };
