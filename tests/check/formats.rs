@@ -79,7 +79,8 @@ fn what_a_system_says_cannot_hide_other_text_in_any_format() {
             "details" => lab.narrows(&["report", "last", "--details"]),
             format => lab.narrows(&["report", "last", "--format", format]),
         };
-        let text = shown.stdout + &shown.stderr;
+        // The lines of CSV end as RFC 4180 says.
+        let text = (shown.stdout + &shown.stderr).replace("\r\n", "\n");
         let hidden = |c: char| printable::is_hidden(c) && c != '\n';
         let at = text.find(hidden).map(|at| text[..at].chars().rev().take(80).collect::<Vec<_>>());
         let before = at.map(|before| before.into_iter().rev().collect::<String>());
