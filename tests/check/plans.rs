@@ -111,7 +111,7 @@ fn one_limit_bounds_what_a_file_and_each_verb_may_plan() {
     let long = format!("./s {{port}} {{w}} {}", "x".repeat(54 << 10));
     lab.narrows(&["try", &long, "-k", "w=1..5000", "--dry-run", "--names", "s"])
         .code(2)
-        .says(&["the commands of its 5000 points take 265 MiB, and may take 256: give fewer values"]);
+        .says(&["the commands of all 5000 points take 265 MiB, and may take 256: give fewer values"]);
     // A search weighs pairs of values, and says so.
     let tune = ["tune", "./s {port} {w}", "--fake", "truth.toml", "-k"];
     lab.narrows(&[&tune[..], &["w=1..257"]].concat()).code(2).says(&["at most 256", "weighs each pair"]);

@@ -234,7 +234,7 @@ pub struct Failure {
 
 /// The most characters of a reason.
 const LONGEST_REASON: usize = 4000;
-/// The most characters of the end of an output. `systems` keeps half as many.
+/// The most characters of the end of an output. `systems` shows 4096 bytes.
 const LONGEST_OUTPUT: usize = 8192;
 
 impl Failure {

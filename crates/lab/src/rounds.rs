@@ -39,6 +39,11 @@ pub fn several_times(mut plan: Plan, times: u32) -> Plan {
     plan
 }
 
+/// Whether what is measured decides how many trials a plan has.
+pub fn may_extend(plan: &Plan) -> bool {
+    plan.budget_s.is_some() || plan.experiments.iter().any(|planned| planned.search.is_some())
+}
+
 /// Adds the trials that are needed next to a plan whose trials all have observations. Returns false if none are: everything
 /// is decided, the budget is spent, or the number of rounds is fixed. A spent budget may still change the plan's design.
 pub fn extend(plan: &mut Plan, observations: &[Observation]) -> bool {

@@ -177,7 +177,7 @@ pub fn carry_out(
             }
         }
         let (from, design) = (plan.trials.len(), plan.design);
-        let grown = rounds::extend(plan.to_mut(), &seen);
+        let grown = rounds::may_extend(&plan) && rounds::extend(plan.to_mut(), &seen);
         if grown || plan.design != design {
             store.replan(run, &plan)?;
         }

@@ -174,7 +174,7 @@ impl Store {
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
-        // What does not exist is made. A name of an immutable file is none of the file system.
+        // What does not exist is made. The URI of an immutable file is no path, so it has no metadata.
         if let Ok(found) = path.metadata()
             && !found.is_file()
         {

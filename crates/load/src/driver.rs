@@ -81,7 +81,7 @@ const NAP: Duration = Duration::from_millis(5);
 const RENDEZVOUS_TURN: Duration = Duration::from_millis(1);
 
 /// After a sleep of this length, events come before requests. A peer may have ended a connection in the meantime, or sent on it what
-/// nobody asked for. After a shorter one that is as unlikely as it is for any client.
+/// nobody asked for. In a shorter sleep this is as unlikely as for any other client.
 const LISTEN: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,8 +142,8 @@ pub(crate) struct Driver<'a, P: Protocol> {
     tenth: usize,
     /// When the next one begins, if there is one.
     tenth_ends: Time,
-    /// Whether events must wake the thread for the rest of the drive. An answer came in parts, whose rest would stay in the socket.
-    /// Or a connection ended, which carries no stamp: the next request on it would fail, although the server answered the others.
+    /// Whether events must wake the thread for the rest of the drive. One reason is an answer that came in parts: its rest would stay
+    /// in the socket. The other is a connection that ended: its end carries no stamp, so the next request on it would fail.
     wakeful: bool,
     /// Whether the user has ended the drive.
     interrupted: bool,

@@ -25,7 +25,8 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(5);
 pub(crate) const GREETING: Duration = Duration::from_secs(15);
 /// How many messages wait to be taken.
 const WAITING: usize = 4;
-/// How many bytes of messages wait to be taken: the longest one, and short ones beside it. Each order is answered before the next.
+/// How many bytes of messages wait to be taken: the longest one, and short ones beside it. More never waits,
+/// because each order is answered before the next one is sent.
 const WAITING_BYTES: usize = LONGEST + (4 << 20);
 /// How many messages wait to be written.
 const TO_WRITE: usize = 256;
@@ -71,7 +72,7 @@ pub(crate) enum Received {
 /// What was read and was not taken yet.
 enum Arrived {
     Own(Received),
-    /// What a verb says is read into values when it is taken, so that not more than one such message of a program has its full size.
+    /// What a verb says. It waits as it came, and becomes values when it is taken. So only one message at a time takes its full memory.
     Says(Vec<u8>),
 }
 
@@ -340,9 +341,11 @@ fn hear<R: Read>(input: &mut BufReader<R>, clock: Clock) -> Result<Heeded, Lost>
         return Err(why);
     }
     let glimpse = Message::glimpse(&frame).ok_or_else(|| foreign(&frame))?;
-    if frame.len() > LONGEST_OWN && glimpse != Glimpse::Says {
+    if frame.len() > LONGEST_OWN && !matches!(glimpse, Glimpse::Says(_)) {
         let length = frame.len();
-        return Err(Lost::Broken(format!("its hello has {length} bytes, and may have {LONGEST_OWN}")));
+        return Err(Lost::Broken(format!(
+            "a message of the pipe itself has {length} bytes, and may have {LONGEST_OWN}"
+        )));
     }
     let own = match glimpse {
         Glimpse::Own(Message::Beat) => return Ok(Heeded::Beat),
@@ -354,7 +357,7 @@ fn hear<R: Read>(input: &mut BufReader<R>, clock: Clock) -> Result<Heeded, Lost>
             Received::Pong(Round { sent: sent_ns, there: clock_ns, arrived: now })
         }
         Glimpse::Own(Message::Hello(hello)) => Received::Hello(hello),
-        Glimpse::Own(Message::Says { .. }) | Glimpse::Says => {
+        Glimpse::Own(Message::Says { .. }) | Glimpse::Says(_) => {
             return Ok(Heeded::Arrived(Arrived::Says(frame)));
         }
     };

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub const PROTOCOL: u32 = 1;
 
 /// One message.
-// It is read by way of its fields: serde would keep the whole content of a tagged enum a second time before it knows the tag.
+// `Fields` is read first. For a tagged enum serde would keep the whole content a second time until it knows the tag.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "snake_case", try_from = "Fields<Value>")]
 pub enum Message {
@@ -43,7 +43,7 @@ struct Fields<W> {
     message: Kind,
     sent_ns: Option<u64>,
     clock_ns: Option<u64>,
-    #[serde(default = "none", deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given")]
     what: Option<W>,
     protocol: Option<u32>,
     version: Option<String>,
@@ -69,19 +69,15 @@ enum Kind {
     Says,
 }
 
-fn none<W>() -> Option<W> {
-    None
-}
-
 /// A field that is there, even if it is null.
 fn given<'de, D: Deserializer<'de>, W: Deserialize<'de>>(from: D) -> Result<Option<W>, D::Error> {
     W::deserialize(from).map(Some)
 }
 
 impl<W> Fields<W> {
-    /// The message, or what a verb says.
-    fn sorted(self) -> Option<Result<Message, W>> {
-        Some(Ok(match self.message {
+    /// The message, if no field is missing.
+    fn sorted(self) -> Option<Sorted<W>> {
+        Some(Sorted::Own(match self.message {
             Kind::Hello => Message::Hello(Hello {
                 protocol: self.protocol?,
                 version: self.version?,
@@ -94,7 +90,7 @@ impl<W> Fields<W> {
             Kind::Beat => Message::Beat,
             Kind::Ping => Message::Ping { sent_ns: self.sent_ns? },
             Kind::Pong => Message::Pong { sent_ns: self.sent_ns?, clock_ns: self.clock_ns? },
-            Kind::Says => return self.what.map(Err),
+            Kind::Says => return self.what.map(Sorted::Says),
         }))
     }
 }
@@ -103,19 +99,24 @@ impl TryFrom<Fields<Value>> for Message {
     type Error = &'static str;
 
     fn try_from(fields: Fields<Value>) -> Result<Self, &'static str> {
-        let sorted = fields.sorted().ok_or("a field of the message is missing")?;
-        Ok(sorted.unwrap_or_else(|what| Self::Says { what }))
+        match fields.sorted().ok_or("a field of the message is missing")? {
+            Sorted::Own(message) => Ok(message),
+            Sorted::Says(what) => Ok(Self::Says { what }),
+        }
     }
 }
 
-/// What a frame has, without the memory that it would take to read what a verb says.
+/// What a frame has.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Glimpse {
+pub(crate) enum Sorted<W> {
     /// A message of the pipe itself.
     Own(Message),
-    /// A message of a verb.
-    Says,
+    /// What a verb says.
+    Says(W),
 }
+
+/// The same, without the memory that it would take to read what a verb says.
+pub(crate) type Glimpse = Sorted<IgnoredAny>;
 
 /// What a side is. Only the two versions are required, so that sides of any versions understand that they differ.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,7 +177,7 @@ impl Message {
     /// Which message a frame has.
     pub(crate) fn glimpse(frame: &[u8]) -> Option<Glimpse> {
         let fields: Fields<IgnoredAny> = serde_json::from_slice(frame).ok()?;
-        Some(fields.sorted()?.map_or(Glimpse::Says, Glimpse::Own))
+        fields.sorted()
     }
 }
 
@@ -196,7 +197,7 @@ mod tests {
             Message::Says { what: serde_json::json!({"a": [1, null]}) },
         ] {
             let own = !matches!(message, Message::Says { .. });
-            let glimpse = if own { Glimpse::Own(message.clone()) } else { Glimpse::Says };
+            let glimpse = if own { Glimpse::Own(message.clone()) } else { Glimpse::Says(IgnoredAny) };
             assert_eq!(Message::glimpse(&message.bytes()), Some(glimpse));
             assert_eq!(Message::parse(&message.bytes()), Some(message));
         }

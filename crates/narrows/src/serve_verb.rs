@@ -70,7 +70,8 @@ pub struct Args {
     /// The longest body of a request; a longer one is refused with 413
     #[arg(long, value_name = "SIZE", default_value = "16G", value_parser = common::size)]
     max_body: u64,
-    /// Close a connection on which nothing becomes complete for this long: no request, frame or answer
+    /// Close a connection on which nothing becomes complete for this long: no request, frame or answer. An answer with a longer
+    /// silence is refused
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = common::duration)]
     patience: Duration,
     /// The number of threads; default: one per core

@@ -9,8 +9,11 @@ use crate::profile::tests::profile;
 
 /// A profile of so many stacks of eight functions each. No two of them have a function in common but the first.
 fn wide(stacks: usize) -> Profile {
-    let names: Vec<Vec<String>> =
-        (0..stacks).map(|stack| (0..8).map(|depth| format!("f{}", depth * stack)).collect()).collect();
+    let names: Vec<Vec<String>> = (0..stacks)
+        .map(|stack| {
+            (0..8).map(|depth| format!("f{}", if depth == 0 { 0 } else { 8 * stack + depth })).collect()
+        })
+        .collect();
     let names: Vec<Vec<&str>> =
         names.iter().map(|stack| stack.iter().map(String::as_str).collect()).collect();
     profile(&names.iter().map(|stack| (stack.as_slice(), 1)).collect::<Vec<_>>())

@@ -38,26 +38,30 @@ fn open(process: u32) -> Option<File> {
 
 /// The names of sorted addresses. Of several functions at an address, the last one is there. Lines that cannot be read are left out.
 fn search(map: impl BufRead, addresses: &[u64]) -> HashMap<u64, String> {
-    let mut found: Vec<(Range<usize>, String)> = Vec::new();
+    // Each with its addresses and its name, as ranges. A map may have millions of functions at one address.
+    let (mut found, mut text_of_names) = (Vec::<(Range<u32>, Range<u32>)>::new(), String::new());
     let mut map = map.take(LONGEST_MAP);
     let mut line = Vec::new();
     while let Ok(1..) = (&mut map).take(LONGEST_LINE).read_until(b'\n', &mut line) {
         let text = String::from_utf8_lossy(&line);
         if let Some((start, size, name)) = function(&text) {
-            let place = |end: u64| addresses.partition_point(|address| *address < end);
+            let place = |end: u64| addresses.partition_point(|address| *address < end) as u32;
             let there = place(start)..place(start.saturating_add(size));
             if !there.is_empty() {
-                found.push((there, name.to_owned()));
+                let begin = text_of_names.len() as u32;
+                text_of_names.push_str(name);
+                found.push((there, begin..text_of_names.len() as u32));
             }
         }
         line.clear();
     }
     // From the last one on, so that each address is named once, however many functions are there.
-    let (mut names, mut nameless) = (HashMap::new(), (0..addresses.len()).collect::<BTreeSet<_>>());
+    let (mut names, mut nameless) = (HashMap::new(), (0..addresses.len() as u32).collect::<BTreeSet<_>>());
     for (there, name) in found.into_iter().rev() {
+        let name = text_of_names.get(name.start as usize..name.end as usize).unwrap_or_default();
         while let Some(place) = nameless.range(there.clone()).next().copied() {
             nameless.remove(&place);
-            names.extend(addresses.get(place).map(|address| (*address, names::function(&name))));
+            names.extend(addresses.get(place as usize).map(|address| (*address, names::function(name))));
         }
     }
     names

@@ -133,6 +133,10 @@ struct Quotes {
 
 impl Quotes {
     fn pass(&mut self, byte: u8) {
+        // What stands behind a mistake says nothing.
+        if self.followed.is_some() {
+            return;
+        }
         self.quoting = match (self.quoting, byte) {
             (Quoting::Within, b'"') => Quoting::Behind,
             (Quoting::Within, _) | (Quoting::Behind, b'"') => Quoting::Within,
@@ -142,7 +146,7 @@ impl Quotes {
             }
             (_, b',' | b'\n' | b'\r') => Quoting::Outside,
             (Quoting::Behind, _) => {
-                self.followed = self.followed.or(Some(self.line));
+                self.followed = Some(self.line);
                 Quoting::Plain
             }
             _ => Quoting::Plain,

@@ -290,6 +290,8 @@ fn a_quote_that_is_not_closed_is_an_error() {
         ("a\n\"x\" \n", 2, "more than a comma"),
         ("a\n\"x\"\"\"y\n", 2, "more than a comma"),
         ("\"a\"b\n1\n", 1, "more than a comma"),
+        ("a\n\"x\"y\n\"z\"\n", 2, "more than a comma"),
+        ("a,b\n\"x\"y,\"z\n\"\n", 2, "more than a comma"),
         ("\"a\n\"b\n", 1, "in line 2"),
     ] {
         let why = data(joined).expect_err(joined);

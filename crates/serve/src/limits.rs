@@ -10,8 +10,8 @@ pub struct Limits {
     pub connections: u64,
     /// The longest body of a request in bytes. A longer one is refused with 413.
     pub body: u64,
-    /// The longest time without a complete request, frame or answer. A `/wait`, or a stream with
-    /// a longer silence, is refused.
+    /// The longest time without a complete request, frame or answer. An answer with a longer
+    /// silence is refused.
     pub patience: Duration,
 }
 

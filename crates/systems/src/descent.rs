@@ -1,8 +1,8 @@
 //! The children of this process, and the descendants that the kernel gives it when their own parents end.
 //!
-//! Everything that a started program starts descends from this process as long as it lives, because this process adopts orphans. So
-//! the kernel's lists of children (`/proc/PID/task/TID/children`) lead to it, and the other processes of the machine need not be
-//! read. With many machines, each of them is a child here, and each end of one would otherwise look at all.
+//! This process adopts orphans, so every descendant of a program that it started stays its own descendant. The kernel's lists of
+//! children (`/proc/PID/task/TID/children`) lead to all of them, and the other processes of the machine need not be read. Each machine
+//! of a fleet is a child of this process. If the end of each one read all of `/proc`, the cost of a fleet would be quadratic.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -106,6 +106,7 @@ fn add(pid: u32, found: &mut BTreeSet<u32>) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
     use std::os::unix::process::CommandExt;
     use std::process::Stdio;
 
@@ -114,7 +115,7 @@ mod tests {
     /// Starts a shell that runs this in a group of its own.
     fn start(script: &str) -> Child {
         let mut command = Command::new("sh");
-        command.args(["-c", script]).process_group(0).stdin(Stdio::piped()).stdout(Stdio::null());
+        command.args(["-c", script]).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         adopt(&mut command).unwrap()
     }
 
@@ -135,8 +136,16 @@ mod tests {
         for count in [4, 16] {
             let programs: Vec<Child> = (0..count).map(|_| start("cat")).collect();
             let others: HashSet<u32> = programs.iter().skip(1).map(Child::id).collect();
-            let found = of(programs[0].id(), starter).expect("the lists stand still");
-            assert!(found.contains(&programs[0].id()), "{found:?}");
+            let mut found = BTreeSet::new();
+            // Other tests start and end processes, so the lists may change each time that they are read.
+            let is_told =
+                crate::wait::poll(crate::wait::deadline_in(std::time::Duration::from_secs(60)), || {
+                    of(programs[0].id(), starter).is_some_and(|told| {
+                        found = told;
+                        true
+                    })
+                });
+            assert!(is_told && found.contains(&programs[0].id()), "{found:?}");
             assert!(found.iter().all(|pid| !others.contains(pid)), "{found:?}");
             programs.into_iter().for_each(end);
         }
@@ -150,18 +159,18 @@ mod tests {
             return;
         }
         // The inner shell ends, and its child goes on in a session of its own.
-        let shell = start("(setsid sleep 1000 & echo $! >&2); exec cat");
-        let sleeps =
-            |pid: &u32| proc::name(*pid) == "sleep" && proc::stat(*pid).is_some_and(|stat| stat.lives());
-        let find = || of(shell.id(), starter).and_then(|found| found.into_iter().find(sleeps));
-        let mut sleeper = None;
-        crate::wait::poll(crate::wait::deadline_in(std::time::Duration::from_secs(60)), || {
-            sleeper =
-                find().filter(|pid| proc::stat(*pid).is_some_and(|stat| stat.parent == std::process::id()));
-            sleeper.is_some()
-        });
-        let sleeper = sleeper.expect("it is found");
-        assert_ne!(proc::stat(sleeper).unwrap().group, shell.id());
+        let mut shell = start("(setsid sleep 1000 & echo $!); exec cat");
+        let mut said = String::new();
+        BufReader::new(shell.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        let sleeper: u32 = said.trim().parse().unwrap();
+        // It is started as a child of the inner shell, which ends a moment later.
+        let is_found =
+            crate::wait::poll(crate::wait::deadline_in(std::time::Duration::from_secs(60)), || {
+                proc::stat(sleeper)
+                    .is_some_and(|stat| stat.parent == std::process::id() && stat.group != shell.id())
+                    && of(shell.id(), starter).is_some_and(|found| found.contains(&sleeper))
+            });
+        assert!(is_found);
         rustix::process::kill_process(sys::process(sleeper).unwrap(), rustix::process::Signal::KILL).unwrap();
         crate::wait::for_end(sleeper, crate::wait::deadline_in(std::time::Duration::from_secs(60)));
         reap_orphans();

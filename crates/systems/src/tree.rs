@@ -95,12 +95,13 @@ impl Tree {
         stat.group == self.group || stat.began >= self.since && proc::locks_limit(pid) == Some(self.mark.0)
     }
 
+    /// Those of these processes that belong to it and fit.
     fn fitting(&self, pids: impl Iterator<Item = u32>, fits: impl Fn(&Stat) -> bool) -> Vec<u32> {
         let ours = |pid: &u32| proc::stat(*pid).is_some_and(|stat| fits(&stat) && self.takes(*pid, &stat));
         pids.filter(ours).collect()
     }
 
-    /// As above, among the descendants of this process. It looks at few others, and at each thread of those.
+    /// The same among the descendants of this process. It reads the list of each thread of these descendants, and few other processes.
     fn find(&self, fits: impl Fn(&Stat) -> bool) -> Vec<u32> {
         match descent::of(self.group, self.starter) {
             Some(descendants) => self.fitting(descendants.into_iter(), fits),

@@ -23,7 +23,7 @@ use toml::Spanned;
 use super::{Asks, Experiment, Form, rate};
 use crate::observation::Scenario;
 pub use left_out::Excluded;
-use points::{Points, Spent};
+use points::Points;
 use wanted::{Wanted, Written, split};
 
 /// What the command line changes in an experiment.
@@ -251,7 +251,7 @@ pub fn scenarios(
     let (good, broken) = systems(experiment, overrides, catalog)?;
     wanted.check_count(&good)?;
     let grid = Grid { scenarios: Vec::new(), axes: Vec::new(), left_out: broken };
-    let (seen, spent, places) = (BTreeSet::new(), Spent::default(), Places::new());
+    let (seen, spent, places) = (BTreeSet::new(), 0, Places::new());
     let mut begun = Begun { experiment, wanted: &wanted, grid, seen, spent, places };
     for manifest in good {
         begun.add(manifest)?;
@@ -271,7 +271,8 @@ struct Begun<'a> {
     grid: Grid,
     /// The scenarios that it has.
     seen: BTreeSet<(String, Point)>,
-    spent: Spent,
+    /// The bytes that its points take.
+    spent: usize,
     places: Places,
 }
 
@@ -287,7 +288,7 @@ impl Begun<'_> {
             for name in &wanted.named {
                 let Some(knob) = share.knob(name) else { continue };
                 let values = share.values(asked, name, knob)?;
-                points.ask(spent, name, &values).map_err(|why| {
+                points.ask(*spent, name, &values).map_err(|why| {
                     let last = wanted.written(asked, name).and_then(<[Written]>::last);
                     wanted.too_much(format!("with the values of `{name}` {why}"), last)
                 })?;

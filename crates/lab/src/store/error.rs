@@ -109,7 +109,7 @@ pub enum StoreError {
          not exist yet"
     )]
     NoRegularFile {
-        /// What is no file.
+        /// The path.
         path: PathBuf,
     },
     /// The file may only be read, but its last trials are in a WAL, which needs write access.

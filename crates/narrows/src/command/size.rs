@@ -105,7 +105,7 @@ fn check_points<'a>(
         points = points.saturating_add(1);
     }
     match bytes > MOST_BYTES {
-        true => Err(too_much(&format!("the commands of its {points} points take"), bytes)),
+        true => Err(too_much(&format!("the commands of all {points} points take"), bytes)),
         false => Ok(()),
     }
 }
@@ -204,7 +204,7 @@ mod tests {
         };
         assert!(check(points, length).is_ok());
         let why = check(points, length + 1).expect_err("too much").0;
-        assert!(why.contains("the commands of its 256 points take 257 MiB, and may take 256"), "{why}");
+        assert!(why.contains("the commands of all 256 points take 257 MiB, and may take 256"), "{why}");
         assert!(check(points + 1, length).is_err());
     }
 }

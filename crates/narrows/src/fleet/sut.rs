@@ -360,7 +360,7 @@ impl Executor for Sut {
         let sent = systems.iter().filter(|name| !unsent.contains_key(*name)).cloned().collect();
         match self.say_with(&sent, Task::Probe(sent.clone())) {
             Ok(Done::Missing(Ended::Well(missing))) => {
-                // It may only say this of systems that were asked for.
+                // Answers about other systems are ignored.
                 let asked = missing.into_iter().filter(|(name, _)| systems.contains(name));
                 unsent.extend(asked.map(|(name, why)| (name, shown_reason(&why))));
                 Ok(unsent)
@@ -382,7 +382,16 @@ impl Executor for Sut {
     }
 
     fn prepare(&mut self, plan: &Plan, pending: &[u32], say: &mut dyn FnMut(&str)) {
-        let task = Task::Prepare { plan: Box::new(plan.clone()), pending: pending.to_vec() };
+        // The bench looks at systems and connections only, and a whole plan may be too large for a message.
+        let mut known = BTreeSet::new();
+        let trials = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
+        let trials = trials
+            .filter(|trial| known.insert((&trial.scenario.system, trial.scenario.work().connections())));
+        let trials: Vec<Trial> =
+            (0..).zip(trials).map(|(index, trial)| Trial { index, ..trial.clone() }).collect();
+        let pending = trials.iter().map(|trial| trial.index).collect();
+        let told = Plan { trials, ..Plan::new(plan.seed, Vec::new()) };
+        let task = Task::Prepare { plan: Box::new(told), pending };
         if let Err(Trouble::Lost(error)) = self.say_with(&systems_of(plan), task) {
             say(&error.to_string());
         }

@@ -55,7 +55,7 @@ impl Excerpt {
             let has_part = span.start <= at.saturating_add(line.len()) && span.end >= at;
             let within = |place: usize| place.saturating_sub(at).min(line.len());
             let own = if has_part { within(span.start)..within(span.end) } else { 0..0 };
-            if !shown.is_empty() || at > from {
+            if at > from {
                 shown.push('\n');
             }
             let begins = shown.len();

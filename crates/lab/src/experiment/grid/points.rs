@@ -4,12 +4,6 @@ use systems::{Point, Value};
 
 use crate::plan::{MOST_BYTES, entry_bytes};
 
-/// How much memory the points take that the blocks of all systems ask for.
-#[derive(Default)]
-pub(super) struct Spent {
-    bytes: usize,
-}
-
 /// The points of a block, knob by knob.
 pub(super) struct Points {
     all: Vec<Point>,
@@ -25,16 +19,16 @@ impl Points {
         Self { all: vec![Point::new()], asked: 1, bytes: 0 }
     }
 
-    /// Asks for these values of one more knob.
+    /// Asks for these values of one more knob. The points before take `spent` bytes.
     ///
     /// # Errors
     /// What would be too much.
-    pub(super) fn ask(&mut self, spent: &Spent, knob: &str, values: &[Value]) -> Result<(), String> {
+    pub(super) fn ask(&mut self, spent: usize, knob: &str, values: &[Value]) -> Result<(), String> {
         let entries: usize = values.iter().map(|value| entry_bytes(knob, value)).sum();
         let of_entries = self.asked.saturating_mul(entries);
         self.bytes = self.bytes.saturating_mul(values.len()).saturating_add(of_entries);
         self.asked = self.asked.saturating_mul(values.len());
-        if self.bytes.saturating_add(spent.bytes) > MOST_BYTES {
+        if self.bytes.saturating_add(spent) > MOST_BYTES {
             return Err(format!("the scenarios take more than {} MiB, the most of a grid", MOST_BYTES >> 20));
         }
         Ok(())
@@ -56,9 +50,9 @@ impl Points {
             self.all.iter().flat_map(|point| values.iter().map(move |value| with(point, value))).collect();
     }
 
-    /// All of them. From now on they count.
-    pub(super) fn spend(self, spent: &mut Spent) -> Vec<Point> {
-        spent.bytes = spent.bytes.saturating_add(self.bytes);
+    /// All of them. Adds the bytes that they take to `spent`.
+    pub(super) fn spend(self, spent: &mut usize) -> Vec<Point> {
+        *spent = spent.saturating_add(self.bytes);
         self.all
     }
 }

@@ -1,5 +1,5 @@
 //! What a form of an experiment asks for: the values of each block, and those of `--set` in their place. All blocks share what was set,
-//! because many blocks with many values would be very many. Counts the scenarios before any of them is made. Pure.
+//! because a copy for each block would take too much memory. Counts the scenarios before any of them is made. Pure.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -46,7 +46,8 @@ pub(super) struct Share<'w> {
     manifest: &'w Manifest,
     /// The blocks in which it takes part.
     pub blocks: Vec<&'w Asked<'w>>,
-    /// The values that were set, as the system takes them, by knob. It lacks other knobs.
+    /// The values that were set, as the system takes them, by knob. Knobs that the system does not have
+    /// are left out.
     set: BTreeMap<&'w str, Vec<Value>>,
 }
 
@@ -132,7 +133,7 @@ impl<'a> Wanted<'a> {
         let why = blocks.into_iter().chain(values).collect::<Vec<_>>().join(", and ");
         let why = if why.is_empty() { why } else { format!(": {why}") };
         let scenarios = match *scenarios {
-            usize::MAX => format!("more than {MOST_SCENARIOS}"), // Nobody can count them.
+            usize::MAX => format!("more than {MOST_SCENARIOS}"), // The product is larger than a `usize`.
             scenarios => scenarios.to_string(),
         };
         let message = format!("the grid has {scenarios} scenarios, and may have {MOST_SCENARIOS}{why}");
