@@ -234,9 +234,9 @@ fn a_system_that_fills_its_memory_is_ended_at_its_limit() {
     let home = Home::new();
     at_the_sixth(&home, "const all = []; for (;;) all.push(Buffer.alloc(1 << 20, 1));");
     home.twin("good");
-    // Filling the memory takes a while on a busy machine.
-    let grid = "[[grid]]\nconnections = 2\nmemory = \"256M\"\n";
-    home.timed_experiment("requests", "[\"bad\", \"good\"]", 1, 3.0, grid);
+    // Filling the memory takes a tenth of a second, and more on a busy machine.
+    let grid = "[[grid]]\nconnections = 2\nmemory = \"128M\"\n";
+    home.timed_experiment("requests", "[\"bad\", \"good\"]", 1, 4.0, grid);
     home.run(["run", "e", "--rounds", "file"]);
     let failure = home.failed("bad").remove(0);
     // Where no control group may be made, every trial with a limit fails and says so.

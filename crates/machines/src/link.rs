@@ -65,15 +65,17 @@ pub enum Lost {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Received {
     Hello(Hello),
-    Says(Value),
+    /// What a verb says. It stays as it came and becomes values when somebody wants it. So only one message at a time takes its full
+    /// memory.
+    Says(Vec<u8>),
     Pong(Round),
 }
 
-/// What was read and was not taken yet.
-enum Arrived {
-    Own(Received),
-    /// What a verb says. It waits as it came, and becomes values when it is taken. So only one message at a time takes its full memory.
-    Says(Vec<u8>),
+impl Received {
+    /// How many bytes it is counted with while it waits.
+    fn length(&self) -> usize {
+        if let Self::Says(frame) = self { frame.len() } else { 0 }
+    }
 }
 
 enum Outgoing {
@@ -114,7 +116,7 @@ impl Speaker {
 pub struct Link {
     /// The writer ends when nobody has this any more.
     out: Speaker,
-    incoming: Receiver<Result<Arrived, Lost>>,
+    incoming: Receiver<Result<Received, Lost>>,
     /// How many bytes of messages wait in `incoming`.
     waiting: Arc<AtomicUsize>,
     /// When bytes last came.
@@ -208,13 +210,23 @@ impl Link {
         let began = Instant::now();
         loop {
             match self.take(patience.saturating_sub(began.elapsed()))? {
-                Some(Received::Says(what)) => return Ok(Some(what)),
+                Some(Received::Says(frame)) => return self.read(&frame).map(Some),
                 // A pong that comes too late is of no use.
                 Some(Received::Pong(_)) => {}
                 Some(Received::Hello(_)) => return Err(Lost::Broken("it said hello twice".to_owned())),
                 None => return Ok(None),
             }
         }
+    }
+
+    /// Reads what a verb says into values.
+    pub(crate) fn read(&mut self, frame: &[u8]) -> Result<Value, Lost> {
+        let Some(Message::Says { what }) = Message::parse(frame) else {
+            let lost = foreign(frame);
+            self.lost = Some(lost.clone());
+            return Err(lost);
+        };
+        Ok(what)
     }
 
     pub(crate) fn take(&mut self, patience: Duration) -> Result<Option<Received>, Lost> {
@@ -234,13 +246,9 @@ impl Link {
 
     fn take_within(&mut self, patience: Duration) -> Result<Option<Received>, Lost> {
         let lost = match self.incoming.recv_timeout(patience) {
-            Ok(Ok(Arrived::Own(received))) => return Ok(Some(received)),
-            Ok(Ok(Arrived::Says(frame))) => {
-                self.waiting.fetch_sub(frame.len(), Ordering::AcqRel);
-                match Message::parse(&frame) {
-                    Some(Message::Says { what }) => return Ok(Some(Received::Says(what))),
-                    _ => foreign(&frame),
-                }
+            Ok(Ok(received)) => {
+                self.waiting.fetch_sub(received.length(), Ordering::AcqRel);
+                return Ok(Some(received));
             }
             Ok(Err(lost)) => lost,
             Err(RecvTimeoutError::Disconnected) => Lost::Closed,
@@ -275,12 +283,12 @@ impl<R: Read> Read for Heard<R> {
 /// Takes messages until the pipe ends or nobody wants them, and says why it ended.
 fn listen<R: Read>(
     mut input: BufReader<R>,
-    (taken, waiting): (&SyncSender<Result<Arrived, Lost>>, &AtomicUsize),
+    (taken, waiting): (&SyncSender<Result<Received, Lost>>, &AtomicUsize),
     pongs: &Weak<SyncSender<Outgoing>>,
     clock: Clock,
 ) {
     loop {
-        let arrived = match hear(&mut input, clock) {
+        let received = match hear(&mut input, clock) {
             Ok(Heeded::Beat) => continue,
             Ok(Heeded::Ping(pong)) => {
                 let Some(out) = pongs.upgrade() else { return };
@@ -288,16 +296,16 @@ fn listen<R: Read>(
                 let _ = out.try_send(pong);
                 continue;
             }
-            Ok(Heeded::Arrived(arrived)) => may_wait(arrived, waiting),
+            Ok(Heeded::Received(received)) => may_wait(received, waiting),
             Err(lost) => Err(lost),
         };
         // A beat at once carries the acknowledgement. A ssh without a terminal sends a short message only when the one before it
         // has been acknowledged (Nagle's algorithm), which the other side would else put off for 40 ms.
-        if let (Ok(Arrived::Says(_)), Some(out)) = (&arrived, pongs.upgrade()) {
+        if let (Ok(Received::Says(_)), Some(out)) = (&received, pongs.upgrade()) {
             let _ = out.try_send(Outgoing::Frame(Message::Beat.bytes()));
         }
-        let over = arrived.is_err();
-        if taken.send(arrived).is_err() || over {
+        let over = received.is_err();
+        if taken.send(received).is_err() || over {
             return;
         }
     }
@@ -307,11 +315,11 @@ fn listen<R: Read>(
 ///
 /// # Errors
 /// They would be too long together.
-fn may_wait(arrived: Arrived, waiting: &AtomicUsize) -> Result<Arrived, Lost> {
-    let length = if let Arrived::Says(frame) = &arrived { frame.len() } else { 0 };
+fn may_wait(received: Received, waiting: &AtomicUsize) -> Result<Received, Lost> {
+    let length = received.length();
     let all = waiting.fetch_add(length, Ordering::AcqRel).saturating_add(length);
     if all <= WAITING_BYTES {
-        return Ok(arrived);
+        return Ok(received);
     }
     Err(Lost::Broken(format!(
         "it says more than it was asked: {all} bytes wait to be read, and may be {WAITING_BYTES}; do not trust it"
@@ -323,7 +331,7 @@ enum Heeded {
     Beat,
     /// With its answer.
     Ping(Outgoing),
-    Arrived(Arrived),
+    Received(Received),
 }
 
 /// Takes one message.
@@ -358,10 +366,10 @@ fn hear<R: Read>(input: &mut BufReader<R>, clock: Clock) -> Result<Heeded, Lost>
         }
         Glimpse::Own(Message::Hello(hello)) => Received::Hello(hello),
         Glimpse::Own(Message::Says { .. }) | Glimpse::Says(_) => {
-            return Ok(Heeded::Arrived(Arrived::Says(frame)));
+            return Ok(Heeded::Received(Received::Says(frame)));
         }
     };
-    Ok(Heeded::Arrived(Arrived::Own(own)))
+    Ok(Heeded::Received(own))
 }
 
 /// Why a message cannot be one: it would take more memory than one may.

@@ -52,7 +52,7 @@ pub struct Remote {
     pub hello: Hello,
     link: Option<Link>,
     /// What was said while the clock was read.
-    said: Option<Value>,
+    said: Option<Vec<u8>>,
     piped: Piped,
     /// Dropped after the command.
     _allocation: Option<Arc<Allocation>>,
@@ -152,10 +152,11 @@ impl Remote {
     /// # Errors
     /// The machine is gone.
     pub fn receive(&mut self, patience: Duration) -> Result<Option<Value>, MachineError> {
-        if let Some(what) = self.said.take() {
-            return Ok(Some(what));
-        }
-        let received = self.link().and_then(|link| link.receive(patience));
+        let said = self.said.take();
+        let received = self.link().and_then(|link| match said {
+            Some(frame) => link.read(&frame).map(Some),
+            None => link.receive(patience),
+        });
         received.map_err(|lost| self.lost(&lost))
     }
 
@@ -206,7 +207,7 @@ impl Remote {
         loop {
             match self.link()?.take(SILENCE)? {
                 Some(Received::Pong(round)) => return Ok(round),
-                Some(Received::Says(what)) if self.said.is_none() => self.said = Some(what),
+                Some(Received::Says(frame)) if self.said.is_none() => self.said = Some(frame),
                 Some(_) => return Err(Lost::Broken("it spoke while its clock was read".to_owned())),
                 None => return Err(Lost::Silent),
             }

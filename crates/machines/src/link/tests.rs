@@ -188,7 +188,7 @@ fn a_long_hello_is_refused() {
 #[test]
 fn messages_that_nobody_takes_are_limited_together() {
     let waiting = AtomicUsize::new(0);
-    let says = |length: usize| may_wait(Arrived::Says(vec![0; length]), &waiting).map(|_| ());
+    let says = |length: usize| may_wait(Received::Says(vec![0; length]), &waiting).map(|_| ());
     assert_eq!((says(LONGEST), says(4 << 20)), (Ok(()), Ok(())));
     assert!(matches!(says(1), Err(Lost::Broken(why)) if why.contains("may be 71303168; do not trust it")));
 }
