@@ -84,6 +84,23 @@ pub struct Knob {
 }
 
 impl Knob {
+    /// A knob with these values, without bounds, and of no workload yet.
+    pub fn new(kind: Kind, default: Value, values: Vec<Value>) -> Self {
+        Self {
+            kind,
+            default,
+            values,
+            min: None,
+            max: None,
+            max_here: None,
+            about: String::new(),
+            workloads: Vec::new(),
+            effect: None,
+            amount: false,
+            alike: None,
+        }
+    }
+
     /// Parses a value as a person types it (`--set NAME=VALUE`). The error says what is allowed.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         let text = text.trim();

@@ -338,17 +338,14 @@ fn subject(figure: Figure) -> Subject {
 /// A server `plain` with a knob `batch`, without a folder.
 fn server(command: &[&str]) -> Result<Manifest, InputError> {
     let knob = systems::Knob {
-        kind: systems::knob::Kind::Integer,
-        default: Value::Integer(1),
-        values: vec![Value::Integer(1), Value::Integer(8)],
         min: Some(1),
         max: Some(64),
-        max_here: None,
         about: "answers at once".to_owned(),
-        workloads: Vec::new(),
-        effect: None,
-        amount: false,
-        alike: None,
+        ..systems::Knob::new(
+            systems::knob::Kind::Integer,
+            Value::Integer(1),
+            vec![Value::Integer(1), Value::Integer(8)],
+        )
     };
     Manifest::new(systems::Draft {
         name: "plain".to_owned(),

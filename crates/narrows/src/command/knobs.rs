@@ -81,17 +81,12 @@ impl TypedKnob {
     pub fn definition(&self) -> Knob {
         let numbers = self.values.iter().all(|value| matches!(value, Value::Integer(_)));
         Knob {
-            kind: if numbers { Kind::Integer } else { Kind::Choice },
-            default: self.values[0].clone(),
-            values: self.values.clone(),
-            min: None,
-            max: None,
-            max_here: None,
             about: format!("values given with {}", self.source.path.display()),
-            workloads: Vec::new(),
-            effect: None,
-            amount: false,
-            alike: None,
+            ..Knob::new(
+                if numbers { Kind::Integer } else { Kind::Choice },
+                self.values[0].clone(),
+                self.values.clone(),
+            )
         }
     }
 }
@@ -270,17 +265,10 @@ mod tests {
     #[test]
     fn a_known_knob_takes_its_own_values() {
         let knob = |kind, values: Vec<Value>| Knob {
-            kind,
-            default: values[0].clone(),
-            values,
             min: Some(0),
             max: Some(1 << 20),
-            max_here: None,
             about: "a knob".to_owned(),
-            workloads: Vec::new(),
-            effect: None,
-            amount: false,
-            alike: None,
+            ..Knob::new(kind, values[0].clone(), values)
         };
         let size = knob(Kind::Size, integers(&[1460, 8192]));
         for (text, expected) in [

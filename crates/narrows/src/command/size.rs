@@ -137,19 +137,7 @@ mod tests {
     fn draft(words: usize, values: usize, length: usize) -> Draft {
         let rest = "x".repeat(length - 3);
         let values: Vec<Value> = (0..values).map(|at| Value::Text(format!("{at:03}{rest}"))).collect();
-        let knob = Knob {
-            kind: Kind::Choice,
-            default: values[0].clone(),
-            values,
-            min: None,
-            max: None,
-            max_here: None,
-            about: String::new(),
-            workloads: Vec::new(),
-            effect: None,
-            amount: false,
-            alike: None,
-        };
+        let knob = Knob::new(Kind::Choice, values[0].clone(), values);
         Draft {
             command: vec!["{w}".to_owned(); words],
             knobs: BTreeMap::from([("w".to_owned(), knob)]),

@@ -273,17 +273,9 @@ fn injected(manifest: &Manifest, library: &Path, values: Vec<Value>) -> anyhow::
     start.env.insert("LD_PRELOAD".to_owned(), literal(&library.display().to_string()) + &given);
     start.env.insert(VARIABLE.to_owned(), format!("{{{KNOB}}}"));
     let knob = Knob {
-        kind: Kind::Choice,
-        default: Value::Text(Injection::default().to_string()),
-        values,
-        min: None,
-        max: None,
-        max_here: None,
         about: "a suspected cause".to_owned(),
         workloads: manifest.workloads.clone(),
-        effect: None,
-        amount: false,
-        alike: None,
+        ..Knob::new(Kind::Choice, Value::Text(Injection::default().to_string()), values)
     };
     if manifest.knobs.insert(KNOB.to_owned(), knob).is_some() {
         bail!("{name} has a knob `{KNOB}`, which tests of reasons need for themselves: give it another name");

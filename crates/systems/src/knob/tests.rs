@@ -8,19 +8,7 @@ fn knob(kind: Kind) -> Knob {
     let words = ["inet", "socket"].map(|word| Value::Text(word.to_owned())).to_vec();
     let values = if matches!(kind, Kind::Choice | Kind::Any) { words } else { vec![] };
     let default = Value::Integer(1);
-    Knob {
-        kind,
-        default,
-        values,
-        min: None,
-        max: None,
-        max_here: None,
-        about: String::new(),
-        workloads: vec![Workload::Upload],
-        effect: None,
-        amount: false,
-        alike: None,
-    }
+    Knob { workloads: vec![Workload::Upload], ..Knob::new(kind, default, values) }
 }
 
 #[test]

@@ -49,17 +49,13 @@ impl Reader<'_> {
     fn knob(&self, raw: &Spanned<RawKnob>, system: &[Workload]) -> Read<Knob> {
         let (span, raw) = (raw.span(), raw.get_ref());
         let mut knob = Knob {
-            kind: raw.kind,
-            default: Value::Boolean(false),
-            values: Vec::new(),
             min: self.bound(raw.kind, raw.min.as_ref())?,
             max: self.bound(raw.kind, raw.max.as_ref())?,
-            max_here: None,
             about: raw.about.clone(),
             workloads: self.knob_workloads(raw.workloads.as_ref(), system)?,
             effect: raw.effect.clone(),
             amount: raw.amount,
-            alike: None,
+            ..Knob::new(raw.kind, Value::Boolean(false), Vec::new())
         };
         if let (Some(min), Some(max), Some(raw_max)) = (knob.min, knob.max, &raw.max)
             && min > max
@@ -135,19 +131,8 @@ impl Reader<'_> {
         if matches!(kind, Kind::Boolean | Kind::Choice) {
             return self.wrong(raw.span(), "only an integer or a size has bounds", "remove min and max");
         }
-        let unbounded = Knob {
-            kind: if kind == Kind::Any { Kind::Integer } else { kind },
-            default: Value::Integer(0),
-            values: Vec::new(),
-            min: None,
-            max: None,
-            max_here: None,
-            about: String::new(),
-            workloads: Vec::new(),
-            effect: None,
-            amount: false,
-            alike: None,
-        };
+        let unbounded =
+            Knob::new(if kind == Kind::Any { Kind::Integer } else { kind }, Value::Integer(0), Vec::new());
         match unbounded.check(&self.value(raw)?) {
             Ok(Value::Integer(number)) => Ok(Some(number)),
             Ok(_) => self.wrong(raw.span(), "not a number", "write an integer or a size"),

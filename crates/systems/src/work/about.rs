@@ -163,17 +163,5 @@ pub(crate) fn flag(workload: Workload, default: bool, about: &str) -> Knob {
     reason = "the functions above give values, which are constants of this program"
 )]
 fn knob(workload: Workload, kind: Kind, values: Vec<Value>, about: &str) -> Knob {
-    Knob {
-        kind,
-        default: values[0].clone(),
-        values,
-        min: None,
-        max: None,
-        max_here: None,
-        about: about.to_owned(),
-        workloads: vec![workload],
-        effect: None,
-        amount: false,
-        alike: None,
-    }
+    Knob { about: about.to_owned(), workloads: vec![workload], ..Knob::new(kind, values[0].clone(), values) }
 }
