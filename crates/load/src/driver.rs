@@ -495,7 +495,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
                 if !self.waiting.is_empty() {
                     self.fill(io, index);
                 }
-            } else if lane.overdue(self.now, &self.share).is_some() {
+            } else if lane.overdue(0, self.now, &self.share).is_some() {
                 self.time_out(io, index);
             } else if self.now.since(lane.last_sent()) >= Tally::CONTINUE
                 && let Some(session) = &mut lane.session
@@ -514,7 +514,10 @@ impl<'a, P: Protocol> Driver<'a, P> {
             return self.give_up(io, index, Fault::new(ErrorClass::ConnectTimeout, Seen::Nothing), false);
         }
         let fault = Fault::new(ErrorClass::RequestTimeout, Seen::Nothing);
-        while let Some((place, id)) = self.lanes[index].overdue(self.now, &self.share) {
+        let mut from = 0;
+        while let Some((place, id)) = self.lanes[index].overdue(from, self.now, &self.share) {
+            // Those before it are in time, and new ones come after it.
+            from = place;
             let lane = &mut self.lanes[index];
             let dead = lane.is_dead(self.now, self.share.timeout);
             if let (Some(id), Some(session)) = (id, &mut lane.session)

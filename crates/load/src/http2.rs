@@ -129,7 +129,7 @@ impl<S: Source> Protocol for Requests<S> {
     #[inline]
     fn next(&mut self, session: &mut Self::Session, _closing: bool) -> Next {
         let state = &mut session.state;
-        if state.unsent == 0 && state.control.is_empty() && state.uploads == 0 {
+        if state.unsent == 0 && state.control.is_empty() && !state.may_upload() {
             return Next::Nothing;
         }
         let mut out = self.spare.pop().unwrap_or_default();
@@ -137,7 +137,7 @@ impl<S: Source> Protocol for Requests<S> {
         while state.may_begin() && out.len() < BATCH {
             self.send_head(state, &mut out);
         }
-        if state.uploads > 0 && state.ready {
+        if state.ready && state.may_upload() {
             if out.is_empty()
                 && let Some(block) = state.upload_block(&mut self.body)
             {
@@ -195,14 +195,15 @@ impl<S: Source> Requests<S> {
     /// Appends the head of the oldest exchange that is not sent.
     #[inline]
     fn send_head(&mut self, state: &mut State<S::Request>, out: &mut Vec<u8>) {
-        let State { streams, unsent, table, initial, uploads, .. } = state;
-        let Some(stream) = streams.len().checked_sub(*unsent).and_then(|at| streams.get_mut(at)) else {
-            return;
-        };
+        let State { streams, unsent, table, initial, .. } = state;
+        let place = streams.len() - *unsent;
+        let Some(stream) = streams.get_mut(place) else { return };
         self.source.head(stream.request, table, stream.id(), out, &mut stream.sending);
         stream.sending.window = wire::h2::SendWindow::new(*initial);
-        *uploads += usize::from(stream.sending.is_left());
         *unsent -= 1;
+        if stream.sending.is_left() {
+            state.queue(place);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The open exchanges of one connection.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use reactor::Time;
 
@@ -18,13 +19,30 @@ pub(super) struct Exchange<R> {
 
 /// What is known of an answer that arrives in parts.
 pub(super) struct Parts {
-    id: u64,
     /// When the first part arrived; `None` while there are only interim answers.
     pub first: Option<Time>,
     /// When the last part or interim answer arrived.
     last: Time,
     /// What is known of it as a stream, if it is one.
     pub course: Option<Course>,
+}
+
+/// Spreads ids over a table (Knuth, The Art of Computer Programming, 6.4). They count up, and no peer chooses them.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(self.0 ^ u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// The id of an exchange that waits to begin.
@@ -45,8 +63,8 @@ pub(super) struct Exchanges<R> {
     begun: u64,
     /// How many wait to begin.
     waiting: usize,
-    /// Those whose answers arrive in parts.
-    in_parts: Vec<Parts>,
+    /// What is known of answers that arrive in parts, by their ids. Each part is looked up, and thousands may be open.
+    in_parts: HashMap<u64, Parts, BuildHasherDefault<Spread>>,
 }
 
 impl<R: Copy> Exchanges<R> {
@@ -135,15 +153,13 @@ impl<R: Copy> Exchanges<R> {
 
     /// Takes note that something arrived: the first part of the answer, if it is none yet, or an interim answer.
     pub(super) fn came(&mut self, id: u64, first: Option<Time>, last: Time) {
-        match self.in_parts.iter_mut().find(|parts| parts.id == id) {
-            Some(parts) => (parts.first, parts.last) = (parts.first.or(first), last),
-            None => self.in_parts.push(Parts { id, first, last, course: None }),
-        }
+        let parts = self.in_parts.entry(id).or_insert(Parts { first: None, last, course: None });
+        (parts.first, parts.last) = (parts.first.or(first), last);
     }
 
     /// An exchange, and the parts of its answer.
     pub(super) fn parts(&mut self, id: u64) -> Option<(&Exchange<R>, &mut Parts)> {
-        let parts = self.in_parts.iter_mut().find(|parts| parts.id == id)?;
+        let parts = self.in_parts.get_mut(&id)?;
         let exchange = match &self.oldest {
             Some(oldest) if self.first == id => oldest,
             _ => {
@@ -156,17 +172,17 @@ impl<R: Copy> Exchanges<R> {
 
     /// The streams that are open.
     pub(super) fn streams(&self) -> impl Iterator<Item = &Course> {
-        self.in_parts.iter().filter_map(|parts| parts.course.as_ref())
+        self.in_parts.values().filter_map(|parts| parts.course.as_ref())
     }
 
     /// What is known of an answer as a stream.
     pub(super) fn course(&self, id: u64) -> Option<&Course> {
-        self.in_parts.iter().find(|parts| parts.id == id)?.course.as_ref()
+        self.in_parts.get(&id)?.course.as_ref()
     }
 
     /// When the last part of an answer arrived, of one that has not ended.
     pub(super) fn last_part(&self, id: u64) -> Option<Time> {
-        self.in_parts.iter().find(|parts| parts.id == id).map(|parts| parts.last)
+        self.in_parts.get(&id).map(|parts| parts.last)
     }
 
     /// Whether an answer of an exchange arrives in parts.
@@ -177,8 +193,7 @@ impl<R: Copy> Exchanges<R> {
 
     /// Forgets the parts of an answer. Returns them, if there were any.
     pub(super) fn forget(&mut self, id: u64) -> Option<Parts> {
-        let place = self.in_parts.iter().position(|parts| parts.id == id)?;
-        Some(self.in_parts.swap_remove(place))
+        self.in_parts.remove(&id)
     }
 
     /// Lets the one with this id wait to begin anew.
@@ -221,9 +236,16 @@ impl<R: Copy> Exchanges<R> {
 
     /// All, with their ids; `None` has not begun.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Option<u64>, &Exchange<R>)> {
-        let oldest = self.oldest.iter().map(|exchange| (self.first, exchange));
-        let all = oldest.chain(self.later.iter().map(|(id, exchange)| (*id, exchange)));
-        all.map(|(id, exchange)| ((id != NONE).then_some(id), exchange))
+        (0..self.len()).filter_map(|place| self.at(place))
+    }
+
+    /// The one at this place, with its id.
+    pub(super) fn at(&self, place: usize) -> Option<(Option<u64>, &Exchange<R>)> {
+        let (id, exchange) = match place.checked_sub(1) {
+            None => (self.first, self.oldest.as_ref()?),
+            Some(later) => self.later.get(later).map(|(id, exchange)| (*id, exchange))?,
+        };
+        Some(((id != NONE).then_some(id), exchange))
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Exchange<R>> {

@@ -96,11 +96,12 @@ impl<P: Protocol> Lane<P> {
         self.exchanges.newest().map_or(self.taken, |newest| newest.sent.max(self.taken))
     }
 
-    /// The place and the id of an exchange that has taken too long.
-    pub(super) fn overdue(&self, now: Time, share: &Share) -> Option<(usize, Option<u64>)> {
-        let mut all = self.exchanges.iter().enumerate();
-        all.find(|(_, (id, exchange))| self.is_overdue(*id, exchange, now, share))
-            .map(|(at, (id, _))| (at, id))
+    /// The place and the id of the first exchange from this place on that has taken too long.
+    pub(super) fn overdue(&self, from: usize, now: Time, share: &Share) -> Option<(usize, Option<u64>)> {
+        (from..self.exchanges.len()).find_map(|place| {
+            let (id, exchange) = self.exchanges.at(place)?;
+            self.is_overdue(id, exchange, now, share).then_some((place, id))
+        })
     }
 
     /// Whether an exchange has taken too long. The timeout counts from the last byte of its request to the whole answer.

@@ -392,6 +392,7 @@ fn interim<R: Copy>(
     outcomes.marks.push((u64::from(stream.number), Mark::Interim));
     if status == 100 {
         stream.sending.awaits = false;
+        state.queue(place);
     }
 }
 
@@ -406,10 +407,10 @@ fn open_window<R: Copy>(
         return state.connection.change(i64::from(by));
     }
     let Some(place) = state.find(stream) else { return known(state, stream) };
-    if let Some(open) = state.streams.get_mut(place)
-        && let Err(wrong) = open.sending.window.change(i64::from(by))
-    {
-        fail(state, place, broken(wrong), Some(wrong.code), outcomes);
+    let open = state.streams.get_mut(place);
+    match open.map_or(Ok(()), |open| open.sending.window.change(i64::from(by))) {
+        Ok(()) => state.queue(place),
+        Err(wrong) => fail(state, place, broken(wrong), Some(wrong.code), outcomes),
     }
     Ok(())
 }
@@ -439,6 +440,7 @@ fn apply<R: Copy>(state: &mut State<R>, settings: Settings) -> Result<(), Broken
         state.initial = window;
         let sent = state.streams.len() - state.unsent;
         state.streams.iter_mut().take(sent).try_for_each(|stream| stream.sending.window.change(by))?;
+        (0..sent).for_each(|place| state.queue(place));
     }
     if settings.table.is_some_and(|table| (table as usize) < wire::h2::TABLE) {
         // Whatever is in the peer's table is not used any more.
@@ -463,6 +465,7 @@ fn go_away<R: Copy>(
     if code != Code::NO_ERROR {
         state.parting = Some(Seen::peer(Frame::GoAway, code, text));
     }
+    let before = state.streams.len();
     while state.streams.back().is_some_and(|stream| state.unsent > 0 || stream.id() > last) {
         let Some(place) = state.streams.len().checked_sub(1) else { break };
         let sent = state.unsent == 0;
@@ -472,7 +475,9 @@ fn go_away<R: Copy>(
         }
         outcomes.marks.push((u64::from(stream.number), Mark::Refused));
     }
-    // They begin anew in their order.
-    outcomes.marks.sort_by_key(|(number, mark)| if *mark == Mark::Refused { *number } else { 0 });
+    if state.streams.len() < before {
+        // They begin anew in their order.
+        outcomes.marks.sort_by_key(|(number, mark)| if *mark == Mark::Refused { *number } else { 0 });
+    }
     Ok(())
 }

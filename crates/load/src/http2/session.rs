@@ -60,9 +60,8 @@ pub(crate) struct State<R> {
     pub connection: SendWindow,
     pub stream_window: u32,
     pub window: ReceiveWindow,
-    /// How many streams have bodies to send, and whose turn it is.
-    pub uploads: usize,
-    pub turn: usize,
+    /// The ids of the streams that may send more of their bodies, in turn. Some may have ended.
+    pub senders: VecDeque<u32>,
     /// Streams that ended before the peer knew of it, by their ids.
     forgotten: VecDeque<u32>,
     /// The last stream that the peer processes, if it has said so.
@@ -158,8 +157,7 @@ impl<R: Copy> Session<R> {
             connection: SendWindow::new(wire::h2::WINDOW),
             stream_window: window,
             window: ReceiveWindow::new(WINDOW),
-            uploads: 0,
-            turn: 0,
+            senders: VecDeque::new(),
             forgotten: VecDeque::new(),
             last: None,
             parting: None,
@@ -179,7 +177,7 @@ impl<R: Copy> State<R> {
         let capacity = self.capacity.min(self.allowed.max(1));
         Standing {
             ready: self.ready,
-            speaks: !self.control.is_empty() || self.uploads > 0,
+            speaks: !self.control.is_empty() || self.may_upload(),
             bulk: self.bulk,
             ..Standing::ready(capacity)
         }
@@ -226,14 +224,17 @@ impl<R: Copy> State<R> {
 
     #[inline(never)]
     fn find_later(&self, id: u32) -> Option<(usize, &Stream<R>)> {
-        let number = id / 2;
+        let place = self.place(id / 2)?;
+        self.streams.get(place).filter(|stream| stream.id() == id).map(|stream| (place, stream))
+    }
+
+    /// The place of an exchange, sent or not.
+    fn place(&self, number: u32) -> Option<usize> {
         // Where nothing has ended between them, the numbers are those of the places.
         let near = number.checked_sub(self.streams.front()?.number)? as usize;
         let is_it = |place: &usize| self.streams.get(*place).is_some_and(|stream| stream.number == number);
         let place = Some(near).filter(is_it);
-        let place =
-            place.or_else(|| self.streams.binary_search_by_key(&number, |stream| stream.number).ok())?;
-        self.streams.get(place).filter(|stream| stream.id() == id).map(|stream| (place, stream))
+        place.or_else(|| self.streams.binary_search_by_key(&number, |stream| stream.number).ok())
     }
 
     /// Whether this stream has never been.
@@ -249,11 +250,10 @@ impl<R: Copy> State<R> {
     /// Forgets an exchange that has ended; nearly always it is the oldest.
     #[inline(always)]
     pub(super) fn drop(&mut self, place: usize) {
-        if place > 0 || self.uploads > 0 || self.unsent == self.streams.len() {
+        if place > 0 || self.unsent == self.streams.len() {
             self.remove(place);
         } else {
             self.streams.pop_front();
-            self.turn = self.turn.saturating_sub(1);
         }
     }
 
@@ -263,10 +263,6 @@ impl<R: Copy> State<R> {
         let unsent = place + self.unsent >= self.streams.len();
         let stream = if place == 0 { self.streams.pop_front() } else { self.streams.remove(place) }?;
         self.unsent -= usize::from(unsent);
-        self.uploads -= usize::from(!unsent && stream.sending.is_left());
-        if place < self.turn {
-            self.turn -= 1;
-        }
         Some(stream)
     }
 
@@ -286,7 +282,7 @@ impl<R: Copy> State<R> {
 
     /// Gives up an exchange. The peer answers the ping, if it is still there.
     pub(super) fn cancel(&mut self, number: u64) {
-        let place = self.streams.iter().position(|stream| u64::from(stream.number) == number);
+        let place = u32::try_from(number).ok().and_then(|number| self.place(number));
         let sent = place.is_some_and(|place| place + self.unsent < self.streams.len());
         if let Some(stream) = place.and_then(|place| self.remove(place))
             && sent
@@ -299,6 +295,8 @@ impl<R: Copy> State<R> {
     /// Lets the bodies be sent that wait for `100 Continue`. Returns whether there is one.
     pub(super) fn release_all(&mut self) -> bool {
         let waiting = self.streams.iter_mut().filter(|stream| stream.sending.awaits);
-        waiting.map(|stream| stream.sending.awaits = false).count() > 0
+        let any = waiting.map(|stream| stream.sending.awaits = false).count() > 0;
+        (0..self.streams.len()).for_each(|place| self.queue(place));
+        any
     }
 }

@@ -1,5 +1,7 @@
 //! Tests what frames mean for exchanges, without sockets.
 
+mod costs;
+
 use wire::h2::{
     Code, Event, Flags, Kind, Reader, Settings, put_field, put_frame_head, put_go_away, put_headers,
     put_ping, put_reset, put_settings, put_status, put_window_update,
@@ -263,7 +265,7 @@ fn the_peers_limits_are_kept() {
 fn a_large_body_is_the_pattern_wherever_windows_cut_it() {
     let length = 3 * wire::pattern::PERIOD as u64 + 7;
     let mut peer = Peer::new(&Http { body: target::Body::Pattern(length), ..target() }).begin(1);
-    while peer.session.state.uploads > 0 {
+    while peer.session.state.streams[0].sending.is_left() {
         peer.hear(&put(|out| [0, 1].iter().for_each(|stream| put_window_update(out, *stream, 10_007))))
             .expect("more");
         peer.pump();
@@ -288,7 +290,7 @@ fn what_fits_a_block_of_the_pattern_is_the_same_body() {
     let mut peer = Peer::with(&Http { body: target::Body::Pattern(length), ..target() }, &wide);
     peer.hear(&put(|out| put_window_update(out, 0, 1 << 30))).expect("more");
     let mut peer = peer.begin(2);
-    assert_eq!(peer.session.state.uploads, 0);
+    assert!(peer.session.state.streams.iter().all(|stream| !stream.sending.is_left()));
     let (mut reader, mut rest) = (Reader::default(), peer.sent.as_slice());
     let mut bodies: [(Vec<u8>, bool); 2] = Default::default();
     loop {

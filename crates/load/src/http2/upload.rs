@@ -105,6 +105,8 @@ pub(crate) struct Sending {
     pub awaits: bool,
     /// What the peer lets the stream send.
     pub window: SendWindow,
+    /// Whether the stream waits for its turn to send.
+    pub queued: bool,
     /// The id that the answer must repeat.
     pub id: Option<u64>,
     /// Whether it is a HEAD request, whose answer has no body.
@@ -115,7 +117,16 @@ impl Sending {
     #[inline(always)]
     pub(super) fn new() -> Self {
         let window = SendWindow::new(0);
-        Self { length: 0, sent: 0, own: None, awaits: false, window, id: None, head_only: false }
+        Self {
+            length: 0,
+            sent: 0,
+            own: None,
+            awaits: false,
+            window,
+            queued: false,
+            id: None,
+            head_only: false,
+        }
     }
 
     /// Whether bytes of the body are still to be sent.
@@ -159,11 +170,52 @@ impl Sending {
 }
 
 impl<R: Copy> State<R> {
+    /// Lets a stream wait for its turn if it may send more of its body. Anything that may let it send more calls this.
+    pub(super) fn queue(&mut self, place: usize) {
+        let Some(stream) = self.streams.get_mut(place) else { return };
+        let (id, sending) = (stream.id(), &mut stream.sending);
+        if sending.queued || sending.awaits || !sending.is_left() || sending.window.allows(1) == 0 {
+            return;
+        }
+        sending.queued = true;
+        self.senders.push_back(id);
+        // Streams that have ended leave the queue when it is their turn, and none comes while the connection's window is closed.
+        if self.senders.len() > 2 * self.streams.len() {
+            let senders = std::mem::take(&mut self.senders);
+            self.senders = senders.into_iter().filter(|id| self.find(*id).is_some()).collect();
+        }
+    }
+
+    /// Whether more of a body may be sent.
+    #[inline]
+    pub(super) fn may_upload(&self) -> bool {
+        !self.senders.is_empty() && self.connection.allows(1) > 0
+    }
+
+    /// The place of the stream whose turn it is.
+    fn sender(&mut self) -> Option<usize> {
+        loop {
+            let place = self.find(*self.senders.front()?);
+            if place.is_some() {
+                return place;
+            }
+            self.senders.pop_front();
+        }
+    }
+
+    /// Ends the turn of a stream. It gets another one if it may send more.
+    fn end_turn(&mut self, place: usize) {
+        self.senders.pop_front();
+        if let Some(stream) = self.streams.get_mut(place) {
+            stream.sending.queued = false;
+        }
+        self.queue(place);
+    }
+
     /// The next part of a body, if it can be sent without a copy.
     pub(super) fn upload_block(&mut self, body: &mut Body) -> Option<Vec<u8>> {
-        let sent = self.streams.len() - self.unsent;
-        let place = if self.turn < sent { self.turn } else { 0 };
-        let stream = self.streams.get_mut(place).filter(|_| sent > 0)?;
+        let place = self.sender()?;
+        let stream = self.streams.get_mut(place)?;
         let id = stream.id();
         if !stream.sending.takes_block(body, self.connection) {
             return None;
@@ -171,29 +223,24 @@ impl<R: Copy> State<R> {
         stream.sending.sent += BLOCK;
         stream.sending.window.take(BLOCK);
         self.connection.take(BLOCK);
-        self.turn = place + 1;
+        self.end_turn(place);
         Some(body.block(id))
     }
 
     /// Appends as much of the bodies as the windows allow, a frame of each stream in turn.
     pub(super) fn upload(&mut self, body: &Body, out: &mut Vec<u8>) {
-        let (sent, mut still) = (self.streams.len() - self.unsent, 0);
-        let mut place = if self.turn < sent { self.turn } else { 0 };
-        while self.uploads > 0 && still < sent && out.len() < SEND {
-            let Some(stream) = self.streams.get_mut(place) else { break };
-            let length = match stream.sending.is_left() {
-                true => stream.sending.put_frame(stream.id(), body, self.connection, out),
-                false => 0,
-            };
+        while self.may_upload()
+            && out.len() < SEND
+            && let Some(place) = self.sender()
+            && let Some(stream) = self.streams.get_mut(place)
+        {
+            let length = stream.sending.put_frame(stream.id(), body, self.connection, out);
             self.connection.take(length);
-            self.uploads -= usize::from(length > 0 && !stream.sending.is_left());
             if length > 0 && stream.sending.takes_block(body, self.connection) {
                 // The rest needs no copy.
                 break;
             }
-            still = if length > 0 { 0 } else { still + 1 };
-            place = if place + 1 < sent { place + 1 } else { 0 };
+            self.end_turn(place);
         }
-        self.turn = place;
     }
 }

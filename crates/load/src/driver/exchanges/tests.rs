@@ -1,5 +1,6 @@
 //! Tests the open exchanges of a connection against a plain list.
 
+use cost::is_near_linear;
 use proptest::prelude::*;
 
 use super::*;
@@ -115,4 +116,29 @@ proptest! {
             prop_assert_eq!(exchanges.first(), model.id(0).unwrap_or(model.begun));
         }
     }
+}
+
+/// Each part of an answer is looked up, and many answers are open on one connection.
+#[test]
+fn twice_as_many_answers_in_parts_take_about_twice_as_long() {
+    is_near_linear(500, |count| {
+        move || {
+            let mut exchanges = Exchanges::<u32>::default();
+            for request in 0..count as u32 {
+                exchanges.push_begun(Exchange { intended: Time::ZERO, sent: Time::ZERO, request });
+            }
+            for _ in 0..3 {
+                for id in 0..count as u64 {
+                    exchanges.came(id, Some(Time::ZERO), Time::ZERO);
+                    let (_, parts) = exchanges.parts(id).expect("it came");
+                    parts.course.get_or_insert_default();
+                }
+            }
+            for id in 0..count as u64 {
+                assert!(exchanges.last_part(id).is_some() && exchanges.course(id).is_some());
+                assert!(exchanges.take(id).is_some() && exchanges.forget(id).is_some());
+            }
+            assert!(!exchanges.has_parts());
+        }
+    });
 }
