@@ -3,6 +3,7 @@
 
 mod answer;
 mod requests;
+mod streams;
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -16,7 +17,7 @@ use crate::Counters;
 use crate::http::{ID, Rules, Wants};
 use crate::limits::UNSENT;
 use crate::route::Route;
-use answer::Answer;
+use streams::Streams;
 
 /// What connections of HTTP/2 do, besides answering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +67,7 @@ pub(crate) struct Conversation {
 /// What is known of a connection besides the frame that is being read.
 struct State {
     heads: RequestHeads,
-    /// The open streams, by rising ids.
-    streams: VecDeque<Stream>,
+    streams: Streams,
     /// Whether the peer's settings have come.
     set: bool,
     /// The last stream that the peer has begun.
@@ -86,8 +86,6 @@ struct State {
     /// Requests that have begun and those that were answered.
     begun: u64,
     served: u64,
-    /// Whose turn it is to send.
-    turn: usize,
     forgotten: VecDeque<u32>,
     /// The last stream that is served, if no further ones are.
     going: Option<u32>,
@@ -95,16 +93,6 @@ struct State {
     ending: bool,
     /// Whether the peer sends nothing more.
     told: bool,
-}
-
-/// One request and its answer.
-struct Stream {
-    id: u32,
-    request: Request,
-    /// There is one when the request is complete.
-    answer: Option<Answer>,
-    send: SendWindow,
-    window: ReceiveWindow,
 }
 
 /// A request being read.
@@ -130,7 +118,7 @@ impl Conversation {
         }
         let state = State {
             heads: RequestHeads::watching(ID),
-            streams: VecDeque::new(),
+            streams: Streams::default(),
             set: false,
             last: 0,
             control,
@@ -142,7 +130,6 @@ impl Conversation {
             window: ReceiveWindow::new(window.max(wire::h2::WINDOW)),
             begun: 0,
             served: 0,
-            turn: 0,
             forgotten: VecDeque::new(),
             going: None,
             ending: false,
@@ -183,7 +170,7 @@ impl Conversation {
     pub(crate) fn ended(&mut self) {
         (self.state.ending, self.state.told) = (true, true);
         // What is incomplete stays so.
-        self.state.streams.retain(|stream| stream.answer.is_some());
+        self.state.streams.remove_incomplete();
     }
 
     /// Appends what is due and may be sent. Returns how many answers are complete with it.
@@ -208,17 +195,14 @@ impl Conversation {
 
     /// The bytes of the answers that wait, and those that are kept of requests.
     pub(crate) fn held(&self) -> (usize, usize) {
-        let streams = || self.state.streams.iter();
-        let waiting: usize = streams().filter_map(|stream| stream.answer.as_ref()).map(Answer::held).sum();
-        let kept: usize = streams().map(|stream| stream.request.route.held()).sum();
+        let held = self.state.streams.held();
         // Answers that wait for the peer's windows are bounded by what requests may ask for.
-        (self.state.control.len() + waiting.min(UNSENT / 2), kept + waiting)
+        (self.state.control.len() + held.answers.min(UNSENT / 2), held.requests + held.answers)
     }
 
-    /// When the next answer is due, if it is not due yet.
-    pub(crate) fn waits_until(&self, now: Instant) -> Option<Instant> {
-        let due = self.state.streams.iter().filter_map(|stream| stream.answer.as_ref()).map(Answer::due);
-        due.filter(|due| *due > now).min()
+    /// When the next answer, or the next piece of one, is due that was not due at the last call of `answers`.
+    pub(crate) fn waits_until(&self) -> Option<Instant> {
+        self.state.streams.next_due()
     }
 
     /// Whether the peer may still be sending when the server closes.
@@ -227,16 +211,11 @@ impl Conversation {
     }
 
     pub(crate) fn over(&self) -> bool {
-        self.state.ending && self.state.streams.is_empty() && self.state.control.is_empty()
+        self.state.ending && self.state.streams.len() == 0 && self.state.control.is_empty()
     }
 }
 
 impl State {
-    /// The place of an open stream.
-    fn find(&self, id: u32) -> Option<usize> {
-        self.streams.binary_search_by_key(&id, |stream| stream.id).ok()
-    }
-
     /// Gives up the connection. The peer is told why.
     fn give_up(&mut self, broken: Broken) {
         put_go_away(&mut self.control, self.last, broken.code, broken.why);
@@ -254,7 +233,7 @@ impl State {
 
     /// Resets a stream.
     fn reset(&mut self, id: u32, code: Code) {
-        if let Some(place) = self.find(id) {
+        if let Some(place) = self.streams.find(id) {
             self.streams.remove(place);
         }
         put_reset(&mut self.control, id, code);
@@ -298,14 +277,14 @@ impl State {
             }
             Event::Reset { stream, .. } => {
                 self.known(stream)?;
-                if let Some(place) = self.find(stream) {
+                if let Some(place) = self.streams.find(stream) {
                     self.streams.remove(place);
                     self.resets += 1;
                 }
                 Ok(())
             }
             Event::Spoiled { stream, code, .. } => {
-                if code != Code::FRAME_SIZE_ERROR && self.find(stream).is_none() {
+                if code != Code::FRAME_SIZE_ERROR && self.streams.find(stream).is_none() {
                     // Advice about a stream that is not open, or an update of a window that is not.
                     return self.known(stream);
                 }
@@ -315,9 +294,10 @@ impl State {
             Event::WindowUpdate { stream: 0, by } => self.connection.change(i64::from(by)),
             Event::WindowUpdate { stream, by } => {
                 self.known(stream)?;
-                let open = self.find(stream).and_then(|place| self.streams.get_mut(place));
-                if let Some(Err(broken)) = open.map(|open| open.send.change(i64::from(by))) {
-                    self.spoil(stream, broken.code);
+                let Some(place) = self.streams.find(stream) else { return Ok(()) };
+                match self.streams.change(place, |open| open.send.change(i64::from(by))) {
+                    Some(Err(broken)) => self.spoil(stream, broken.code),
+                    _ => self.streams.queue(place, now),
                 }
                 Ok(())
             }
@@ -326,7 +306,7 @@ impl State {
                 if let Some(window) = settings.window {
                     let by = i64::from(window) - i64::from(self.initial);
                     self.initial = window;
-                    self.streams.iter_mut().try_for_each(|stream| stream.send.change(by))?;
+                    self.streams.change_windows(by, now)?;
                 }
                 put_settings_ack(&mut self.control);
                 self.count_question()

@@ -1,3 +1,7 @@
+//! Tests what is answered to bytes, without sockets.
+
+mod costs;
+
 use std::time::Duration;
 
 use super::*;

@@ -127,6 +127,11 @@ impl Answer {
         }
     }
 
+    /// Whether what is to be sent next takes from the windows.
+    pub(super) fn needs_window(&self) -> bool {
+        self.head.is_empty() && self.sent < self.body.len()
+    }
+
     /// The bytes that it holds.
     pub(super) fn held(&self) -> usize {
         let Body::Bytes(bytes) = &self.body else { return self.head.len() };
@@ -152,33 +157,32 @@ impl Answer {
         }
     }
 
-    /// Appends the head, or a frame of the body. Returns whether anything was appended, and whether the answer has ended.
+    /// Appends the head and a frame of the body, as far as they are due and the windows allow it. Returns whether the answer has
+    /// ended.
     fn put(
         &mut self,
         id: u32,
         now: Instant,
         (stream, connection): (&mut SendWindow, &mut SendWindow),
         out: &mut Vec<u8>,
-    ) -> (bool, bool) {
+    ) -> bool {
         if self.due > now {
-            return (false, false);
+            return false;
         }
         self.play(now);
-        let mut any = false;
         if !self.head.is_empty() {
-            any = true;
             let ends = self.is_whole() && self.body.len() == 0;
             put_headers(out, id, &self.head, ends);
             self.head.clear();
             if ends {
-                return (true, true);
+                return true;
             }
         }
         let left = (self.body.len() - self.sent).min(FRAME);
         let length = stream.allows(connection.allows(left as u64)) as usize;
         let ends = self.is_whole() && self.sent + length == self.body.len();
         if length == 0 && !(ends && left == 0) {
-            return (any, false);
+            return false;
         }
         let flags = if ends { Flags::END_STREAM } else { Flags::NONE };
         put_frame_head(out, length, Kind::Data, flags, id);
@@ -186,43 +190,37 @@ impl Answer {
         self.sent += length;
         stream.take(length as u64);
         connection.take(length as u64);
-        (true, ends)
+        ends
     }
 }
 
 impl State {
     /// Appends what is due of all answers, a frame of each stream in turn. Returns how many answers have ended.
     pub(super) fn answer(&mut self, now: Instant, out: &mut Vec<u8>) -> u64 {
-        let (mut complete, mut still) = (0, 0);
-        let mut place = if self.turn < self.streams.len() { self.turn } else { 0 };
-        while still < self.streams.len() && out.len() < UNSENT {
-            let Some(stream) = self.streams.get_mut(place) else { break };
-            let (any, ended, early) = match &mut stream.answer {
-                Some(answer) => {
-                    let windows = (&mut stream.send, &mut self.connection);
-                    let (any, ended) = answer.put(stream.id, now, windows, out);
-                    (any, ended, answer.early)
-                }
-                None => (false, false, false),
-            };
-            still = if any { 0 } else { still + 1 };
-            if ended {
+        let Self { streams, connection, .. } = self;
+        let (mut complete, mut early) = (0, Vec::new());
+        streams.wake(now);
+        while out.len() < UNSENT
+            && let Some(place) = streams.next(connection.allows(1) > 0)
+        {
+            let put = streams.change(place, |stream| {
+                let answer = stream.answer.as_mut()?;
+                let ended = answer.put(stream.id, now, (&mut stream.send, connection), out);
+                Some((ended, answer.early.then_some(stream.id)))
+            });
+            if let Some((true, was_early)) = put.flatten() {
                 complete += 1;
-                let id = stream.id;
-                self.streams.remove(place);
-                if early {
-                    // The rest of the request is not read.
-                    self.reset(id, wire::h2::Code::NO_ERROR);
-                    out.append(&mut self.control);
-                }
+                streams.remove(place);
+                early.extend(was_early);
             } else {
-                place += 1;
-            }
-            if place >= self.streams.len() {
-                place = 0;
+                streams.queue(place, now);
             }
         }
-        self.turn = place;
+        for id in early {
+            // The rest of the request is not read.
+            self.reset(id, wire::h2::Code::NO_ERROR);
+            out.append(&mut self.control);
+        }
         complete
     }
 }

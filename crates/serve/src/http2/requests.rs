@@ -5,7 +5,8 @@ use std::time::Instant;
 use wire::h2::{self, Broken, Code, ReceiveWindow, SendWindow, put_headers, put_status, put_window_update};
 
 use super::answer::Answer;
-use super::{EMPTY, Request, State, Stream};
+use super::streams::Stream;
+use super::{EMPTY, Request, State};
 use crate::Counters;
 use crate::http::{Rules, Wants};
 use crate::route::Route;
@@ -26,6 +27,29 @@ impl Request {
     }
 }
 
+impl Stream {
+    /// Takes bytes of the request, of which `room` may be kept. Returns whether they count: those after a refusal do not.
+    fn hear(&mut self, (data, end_stream): (&[u8], bool), counted: u32, room: usize) -> Result<bool, Broken> {
+        let refused = self.answer.as_ref().map(|answer| answer.early);
+        if refused == Some(false) {
+            return Err(Broken::new(Code::STREAM_CLOSED, "DATA comes after the end of its request"));
+        }
+        self.window.receive(counted)?;
+        if refused.is_some() {
+            return Ok(false);
+        }
+        let request = &mut self.request;
+        request.received += data.len() as u64;
+        request.empty += u32::from(data.is_empty() && !end_stream);
+        if request.empty > EMPTY {
+            let why = "a stream has more than 1,000 empty DATA frames";
+            return Err(Broken::new(Code::ENHANCE_YOUR_CALM, why));
+        }
+        request.route.add(data, room);
+        Ok(true)
+    }
+}
+
 impl State {
     pub(super) fn headers(
         &mut self,
@@ -35,7 +59,7 @@ impl State {
         counts: &Counters,
         wants: &mut Wants,
     ) -> Result<(), Broken> {
-        if let Some(place) = self.find(id) {
+        if let Some(place) = self.streams.find(id) {
             return match self.heads.trailers(block)? {
                 _ if self.streams.get(place).is_some_and(|stream| stream.answer.is_some()) => {
                     Err(Broken::new(Code::STREAM_CLOSED, "HEADERS comes after the end of its request"))
@@ -80,8 +104,7 @@ impl State {
         let (too_long, send) =
             (request.length.is_some_and(|length| length > rules.body), SendWindow::new(self.initial));
         let window = ReceiveWindow::new(rules.http2.window);
-        self.streams.push_back(Stream { id, request, answer: None, send, window });
-        let place = self.streams.len() - 1;
+        let place = self.streams.push(Stream::new(id, request, send, window));
         if too_long {
             self.refuse(place, 413, now);
         } else if end_stream {
@@ -107,33 +130,19 @@ impl State {
         if let Some(by) = self.window.due() {
             put_window_update(&mut self.control, 0, by);
         }
-        let Some(place) = self.find(id) else { return self.closed(id) };
-        let Some(stream) = self.streams.get_mut(place) else { return Ok(()) };
-        if stream.answer.as_ref().is_some_and(|answer| !answer.early) {
-            return Err(Broken::new(Code::STREAM_CLOSED, "DATA comes after the end of its request"));
-        }
-        stream.window.receive(counted)?;
-        if !end_stream && let Some(by) = stream.window.due() {
-            put_window_update(&mut self.control, id, by);
-        }
-        if stream.answer.is_some() {
-            // It was refused before its end.
-            return Ok(());
-        }
-        let request = &mut stream.request;
-        request.received += data.len() as u64;
-        request.empty += u32::from(data.is_empty() && !end_stream);
-        if request.empty > EMPTY {
-            return Err(Broken::new(
-                Code::ENHANCE_YOUR_CALM,
-                "a stream has more than 1,000 empty DATA frames",
-            ));
-        }
-        let over = request.length.is_some_and(|length| request.received > length);
-        request.route.add(data, rules.room);
-        if over {
+        let Some(place) = self.streams.find(id) else { return self.closed(id) };
+        let control = &mut self.control;
+        let heard = self.streams.change(place, |stream| {
+            let goes_on = stream.hear((data, end_stream), counted, rules.room)?;
+            if !end_stream && let Some(by) = stream.window.due() {
+                put_window_update(control, id, by);
+            }
+            Ok::<_, Broken>(goes_on.then_some((stream.request.received, stream.request.length)))
+        });
+        let Some((received, length)) = heard.transpose()?.flatten() else { return Ok(()) };
+        if length.is_some_and(|length| received > length) {
             self.spoil(id, Code::PROTOCOL_ERROR);
-        } else if request.received > rules.body {
+        } else if received > rules.body {
             self.refuse(place, 413, now);
         } else if end_stream {
             self.complete(place, (now, rules), counts, wants);
@@ -143,12 +152,13 @@ impl State {
 
     /// Answers a request before its end.
     fn refuse(&mut self, place: usize, status: u16, now: Instant) {
-        if let Some(stream) = self.streams.get_mut(place) {
+        self.streams.change(place, |stream| {
             stream.request.route = Route::Refused(status, "");
             let mut answer = Answer::new(&mut stream.request, now, 0);
             answer.early = true;
             stream.answer = Some(answer);
-        }
+        });
+        self.streams.queue(place, now);
     }
 
     /// Answers a complete request.
@@ -159,8 +169,8 @@ impl State {
         counts: &Counters,
         wants: &mut Wants,
     ) {
-        let Some(stream) = self.streams.get_mut(place) else { return };
-        let id = stream.id;
+        let Some(stream) = self.streams.get(place) else { return };
+        let (id, is_chat) = (stream.id, matches!(stream.request.route, Route::Chat(_)));
         if stream.request.length.is_some_and(|length| length != stream.request.received) {
             return self.spoil(id, Code::PROTOCOL_ERROR);
         }
@@ -171,15 +181,15 @@ impl State {
             return self.reset(id, INTERNAL_ERROR);
         }
         // A whole chat may be much longer than the request for it.
-        let (is_chat, held) = (matches!(stream.request.route, Route::Chat(_)), |stream: &Stream| {
-            stream.answer.as_ref().map_or(0, Answer::held)
-        });
-        if is_chat && self.streams.iter().map(held).sum::<usize>() > rules.room {
+        if is_chat && self.streams.held().answers > rules.room {
             return self.refuse(place, 503, now);
         }
-        let Some(stream) = self.streams.get_mut(place) else { return };
-        stream.request.route.complete(rules.patience);
-        stream.answer = Some(Answer::new(&mut stream.request, now, self.served));
+        let number = self.served;
+        self.streams.change(place, |stream| {
+            stream.request.route.complete(rules.patience);
+            stream.answer = Some(Answer::new(&mut stream.request, now, number));
+        });
+        self.streams.queue(place, now);
         let most = [rules.http2.goaway_after, rules.max_keepalive].into_iter().flatten().min();
         if most.is_some_and(|most| self.served >= most) {
             self.go_away(self.last);

@@ -1,5 +1,8 @@
 //! Tests what is answered to frames, without sockets.
 
+mod costs;
+mod properties;
+
 use std::time::Duration;
 
 use wire::h2::{Flags, Kind, ResponseHeads, put_field, put_frame_head, put_headers};
@@ -80,12 +83,12 @@ fn requests_are_answered_when_they_are_due_in_any_order() {
     let body = [data(3, b"ab", false), data(3, b"c", true)].concat();
     assert_eq!(hear(&mut conversation, &body, now), ["3: 200 Some(3) true false", "3: \"abc\" true"]);
     let due = now + Duration::from_millis(10);
-    assert_eq!(conversation.waits_until(now), Some(due));
+    assert_eq!(conversation.waits_until(), Some(due));
     assert_eq!(hear(&mut conversation, b"", due), ["1: 200 Some(2) true false", "1: \"ok\" true"]);
     let events = hear(&mut conversation, &request(7, "/events/2?gap=5ms&size=1", true), due);
     assert_eq!(events, ["7: 200 None true false", "7: \"id: 1\\ndata: x\\n\\n\" false"]);
     let later = due + Duration::from_millis(5);
-    assert_eq!(conversation.waits_until(due), Some(later));
+    assert_eq!(conversation.waits_until(), Some(later));
     assert_eq!(hear(&mut conversation, b"", later), ["7: \"id: 2\\ndata: x\\n\\n\" true"]);
 }
 

@@ -1,0 +1,200 @@
+//! The open streams of a connection: what they hold, and whose turn it is to send.
+//!
+//! A peer may have a thousand open, and each frame and each piece of an answer asks for one of them. So nothing here looks at all of
+//! them but what concerns all.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Instant;
+
+use wire::h2::{Broken, ReceiveWindow, SendWindow};
+
+use super::Request;
+use super::answer::Answer;
+
+/// One request and its answer.
+pub(super) struct Stream {
+    pub id: u32,
+    pub request: Request,
+    /// There is one when the request is complete.
+    pub answer: Option<Answer>,
+    pub send: SendWindow,
+    pub window: ReceiveWindow,
+    /// What was last counted of it.
+    held: Held,
+    /// Whether it is in one of the queues.
+    queued: bool,
+}
+
+impl Stream {
+    pub(super) fn new(id: u32, request: Request, send: SendWindow, window: ReceiveWindow) -> Self {
+        Self { id, request, answer: None, send, window, held: Held::default(), queued: false }
+    }
+}
+
+/// Bytes in memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    /// Of answers that wait.
+    pub answers: usize,
+    /// Of requests.
+    pub requests: usize,
+}
+
+/// All that are open.
+#[derive(Default)]
+pub(super) struct Streams {
+    /// By rising ids.
+    open: VecDeque<Stream>,
+    /// What all of them hold.
+    held: Held,
+    /// Those that may send, in turn. In each queue some may have ended.
+    ready: VecDeque<u32>,
+    /// Those that may send when the window of the connection opens, in turn.
+    shut: VecDeque<u32>,
+    /// Those whose answer, or its next piece, is not due yet.
+    later: BinaryHeap<Reverse<(Instant, u32)>>,
+}
+
+impl Streams {
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn held(&self) -> Held {
+        self.held
+    }
+
+    /// The place of a stream.
+    pub(super) fn find(&self, id: u32) -> Option<usize> {
+        self.open.binary_search_by_key(&id, |stream| stream.id).ok()
+    }
+
+    pub(super) fn get(&self, place: usize) -> Option<&Stream> {
+        self.open.get(place)
+    }
+
+    /// Adds a stream, whose id is higher than all before. Returns its place.
+    pub(super) fn push(&mut self, stream: Stream) -> usize {
+        self.open.push_back(stream);
+        self.open.len() - 1
+    }
+
+    pub(super) fn remove(&mut self, place: usize) {
+        if let Some(stream) = self.open.remove(place) {
+            self.held.answers -= stream.held.answers;
+            self.held.requests -= stream.held.requests;
+        }
+        // The first one always is open, because nobody should wait for an answer that does not come.
+        while let Some(Reverse((_, id))) = self.later.peek()
+            && self.find(*id).is_none()
+        {
+            self.later.pop();
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Removes the streams whose requests are not complete.
+    pub(super) fn remove_incomplete(&mut self) {
+        for place in (0..self.open.len()).rev() {
+            if self.get(place).is_some_and(|stream| stream.answer.is_none()) {
+                self.remove(place);
+            }
+        }
+    }
+
+    /// Changes a stream, and counts what it holds then. Whatever may let it send more goes through here, and [`Self::queue`] follows.
+    pub(super) fn change<T>(&mut self, place: usize, change: impl FnOnce(&mut Stream) -> T) -> Option<T> {
+        let stream = self.open.get_mut(place)?;
+        let result = change(stream);
+        let before = std::mem::replace(
+            &mut stream.held,
+            Held {
+                answers: stream.answer.as_ref().map_or(0, Answer::held),
+                requests: stream.request.route.held(),
+            },
+        );
+        self.held.answers = self.held.answers - before.answers + stream.held.answers;
+        self.held.requests = self.held.requests - before.requests + stream.held.requests;
+        Some(result)
+    }
+
+    /// Changes what each stream may send.
+    pub(super) fn change_windows(&mut self, by: i64, now: Instant) -> Result<(), Broken> {
+        self.open.iter_mut().try_for_each(|stream| stream.send.change(by))?;
+        (0..self.open.len()).for_each(|place| self.queue(place, now));
+        Ok(())
+    }
+
+    /// Puts a stream where it waits: for its turn, for the window of the connection, or until more is due. One that waits for its own
+    /// window, or for the rest of its request, is in no queue.
+    pub(super) fn queue(&mut self, place: usize, now: Instant) {
+        let Some(stream) = self.open.get_mut(place).filter(|stream| !stream.queued) else { return };
+        let Some(answer) = &stream.answer else { return };
+        if answer.due() > now {
+            self.later.push(Reverse((answer.due(), stream.id)));
+        } else if !answer.needs_window() {
+            self.ready.push_back(stream.id);
+        } else if stream.send.allows(1) > 0 {
+            self.shut.push_back(stream.id);
+        } else {
+            return;
+        }
+        stream.queued = true;
+        if self.ready.len() + self.shut.len() + self.later.len() > 2 * self.open.len() {
+            self.tidy();
+        }
+    }
+
+    /// Forgets those in queues that have ended.
+    fn tidy(&mut self) {
+        let open = &self.open;
+        let is_open = |id: u32| open.binary_search_by_key(&id, |stream| stream.id).is_ok();
+        self.ready.retain(|id| is_open(*id));
+        self.shut.retain(|id| is_open(*id));
+        self.later.retain(|Reverse((_, id))| is_open(*id));
+    }
+
+    /// Lets those take their turns for which something has become due.
+    pub(super) fn wake(&mut self, now: Instant) {
+        while let Some(Reverse((due, id))) = self.later.peek()
+            && *due <= now
+        {
+            self.ready.push_back(*id);
+            self.later.pop();
+        }
+    }
+
+    /// When something becomes due next.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.later.peek().map(|Reverse((due, _))| *due)
+    }
+
+    /// The place of the stream whose turn it is, which leaves its queue. `is_open` says whether the window of the connection is.
+    pub(super) fn next(&mut self, is_open: bool) -> Option<usize> {
+        loop {
+            let id = match self.ready.pop_front() {
+                Some(id) => id,
+                None if is_open => self.shut.pop_front()?,
+                None => return None,
+            };
+            if let Some(place) = self.find(id) {
+                self.open.get_mut(place)?.queued = false;
+                return Some(place);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl Streams {
+    /// What all of them hold, counted anew.
+    pub(super) fn recount(&self) -> Held {
+        let answers = self.open.iter().filter_map(|stream| stream.answer.as_ref());
+        let requests = self.open.iter().map(|stream| stream.request.route.held());
+        Held { answers: answers.map(Answer::held).sum(), requests: requests.sum() }
+    }
+}
