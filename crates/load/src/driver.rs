@@ -516,7 +516,7 @@ impl<'a, P: Protocol> Driver<'a, P> {
         let fault = Fault::new(ErrorClass::RequestTimeout, Seen::Nothing);
         let mut from = 0;
         while let Some((place, id)) = self.lanes[index].overdue(from, self.now, &self.share) {
-            // Those before it are in time, and new ones come after it.
+            // The exchanges before this place are in time. New ones come behind it.
             from = place;
             let lane = &mut self.lanes[index];
             let dead = lane.is_dead(self.now, self.share.timeout);

@@ -201,9 +201,7 @@ impl<S: Source> Requests<S> {
         self.source.head(stream.request, table, stream.id(), out, &mut stream.sending);
         stream.sending.window = wire::h2::SendWindow::new(*initial);
         *unsent -= 1;
-        if stream.sending.is_left() {
-            state.queue(place);
-        }
+        state.queue(place);
     }
 }
 

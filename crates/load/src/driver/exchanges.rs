@@ -27,17 +27,18 @@ pub(super) struct Parts {
     pub course: Option<Course>,
 }
 
-/// Spreads ids over a table (Knuth, The Art of Computer Programming, 6.4). They count up, and no peer chooses them.
+/// Fibonacci hashing of ids (Knuth, The Art of Computer Programming, 6.4). The high bits are the mixed ones, and a table takes its
+/// places from the low bits.
 #[derive(Default)]
-struct Spread(u64);
+struct Fibonacci(u64);
 
-impl Hasher for Spread {
+impl Hasher for Fibonacci {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.write_u64(self.0 ^ u64::from(*byte)));
     }
 
     fn write_u64(&mut self, id: u64) {
-        self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
     }
 
     fn finish(&self) -> u64 {
@@ -64,7 +65,7 @@ pub(super) struct Exchanges<R> {
     /// How many wait to begin.
     waiting: usize,
     /// What is known of answers that arrive in parts, by their ids. Each part is looked up, and thousands may be open.
-    in_parts: HashMap<u64, Parts, BuildHasherDefault<Spread>>,
+    in_parts: HashMap<u64, Parts, BuildHasherDefault<Fibonacci>>,
 }
 
 impl<R: Copy> Exchanges<R> {

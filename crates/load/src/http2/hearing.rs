@@ -39,6 +39,20 @@ impl<S: Source> Requests<S> {
         bytes: &[u8],
         outcomes: &mut Outcomes,
     ) -> Result<(), Box<Fault>> {
+        let heard = self.hear_frames(session, bytes, outcomes);
+        if std::mem::take(&mut session.state.refused) {
+            // They begin anew in their order.
+            outcomes.marks.sort_by_key(|(number, mark)| if *mark == Mark::Refused { *number } else { 0 });
+        }
+        heard
+    }
+
+    fn hear_frames(
+        &mut self,
+        session: &mut Session<S::Request>,
+        bytes: &[u8],
+        outcomes: &mut Outcomes,
+    ) -> Result<(), Box<Fault>> {
         let Session { reader, state } = session;
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -465,7 +479,6 @@ fn go_away<R: Copy>(
     if code != Code::NO_ERROR {
         state.parting = Some(Seen::peer(Frame::GoAway, code, text));
     }
-    let before = state.streams.len();
     while state.streams.back().is_some_and(|stream| state.unsent > 0 || stream.id() > last) {
         let Some(place) = state.streams.len().checked_sub(1) else { break };
         let sent = state.unsent == 0;
@@ -474,10 +487,7 @@ fn go_away<R: Copy>(
             state.forget(stream.id());
         }
         outcomes.marks.push((u64::from(stream.number), Mark::Refused));
-    }
-    if state.streams.len() < before {
-        // They begin anew in their order.
-        outcomes.marks.sort_by_key(|(number, mark)| if *mark == Mark::Refused { *number } else { 0 });
+        state.refused = true;
     }
     Ok(())
 }

@@ -68,6 +68,8 @@ pub(crate) struct State<R> {
     pub last: Option<u32>,
     /// Why the peer is going away.
     pub parting: Option<Seen>,
+    /// Whether the peer has refused exchanges in this call.
+    pub refused: bool,
     /// Whether answers are long.
     pub bulk: bool,
     /// Streams whose answers have come further in this call.
@@ -161,6 +163,7 @@ impl<R: Copy> Session<R> {
             forgotten: VecDeque::new(),
             last: None,
             parting: None,
+            refused: false,
             bulk: false,
             touched: Vec::new(),
         };
@@ -177,7 +180,7 @@ impl<R: Copy> State<R> {
         let capacity = self.capacity.min(self.allowed.max(1));
         Standing {
             ready: self.ready,
-            speaks: !self.control.is_empty() || self.may_upload(),
+            speaks: !self.control.is_empty(),
             bulk: self.bulk,
             ..Standing::ready(capacity)
         }

@@ -1,6 +1,7 @@
 //! Tests what frames mean for exchanges, without sockets.
 
 mod costs;
+mod properties;
 
 use wire::h2::{
     Code, Event, Flags, Kind, Reader, Settings, put_field, put_frame_head, put_go_away, put_headers,

@@ -174,12 +174,13 @@ impl<R: Copy> State<R> {
     pub(super) fn queue(&mut self, place: usize) {
         let Some(stream) = self.streams.get_mut(place) else { return };
         let (id, sending) = (stream.id(), &mut stream.sending);
-        if sending.queued || sending.awaits || !sending.is_left() || sending.window.allows(1) == 0 {
+        if !sending.is_left() || sending.queued || sending.awaits || sending.window.allows(1) == 0 {
             return;
         }
         sending.queued = true;
         self.senders.push_back(id);
-        // Streams that have ended leave the queue when it is their turn, and none comes while the connection's window is closed.
+        // A stream that has ended leaves the queue at its turn. While the connection's window is closed there are no turns, so the queue
+        // is swept here.
         if self.senders.len() > 2 * self.streams.len() {
             let senders = std::mem::take(&mut self.senders);
             self.senders = senders.into_iter().filter(|id| self.find(*id).is_some()).collect();

@@ -21,7 +21,8 @@ fn far_apart(count: usize) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Asserts the cost of hearing what is made for so many streams, all at once and in many parts. All exchanges end then, or none.
+/// Asserts the cost of hearing what is made for so many streams, all at once and in many parts. `ended` says whether all exchanges
+/// end, or none does.
 fn is_heard(made: impl Fn(usize) -> Vec<u8>, ended: bool) {
     for parts in [1, 100] {
         is_near_linear(SOME, |count| {
@@ -70,6 +71,10 @@ fn frames_that_end_no_exchange() {
     is_heard(each(|out, _| put_window_update(out, 0, 1)), false);
     is_heard(each(|out, _| put_ping(out, *b"12345678", false)), false);
     is_heard(each(|out, _| put_go_away(out, (1 << 31) - 1, Code::NO_ERROR, "")), false);
+    let falling = |count: usize| {
+        put(|out| (0..count as u32).rev().for_each(|at| put_go_away(out, 2 * at + 1, Code::NO_ERROR, "")))
+    };
+    is_heard(falling, false);
     // Nothing has been processed.
     is_heard(each(|out, _| put_go_away(out, 0, Code::NO_ERROR, "")), false);
 }
