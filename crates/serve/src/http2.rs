@@ -200,9 +200,9 @@ impl Conversation {
         (self.state.control.len() + held.answers.min(UNSENT / 2), held.requests + held.answers)
     }
 
-    /// When the next answer, or the next piece of one, is due that was not due at the last call of `answers`.
-    pub(crate) fn waits_until(&self) -> Option<Instant> {
-        self.state.streams.next_due()
+    /// When the next answer, or the next piece of one, is due. None if something already is: then the peer does not take it.
+    pub(crate) fn waits_until(&self, now: Instant) -> Option<Instant> {
+        self.state.streams.next_due().filter(|due| *due > now)
     }
 
     /// Whether the peer may still be sending when the server closes.
@@ -297,7 +297,7 @@ impl State {
                 let Some(place) = self.streams.find(stream) else { return Ok(()) };
                 match self.streams.change(place, |open| open.send.change(i64::from(by))) {
                     Some(Err(broken)) => self.spoil(stream, broken.code),
-                    _ => self.streams.queue(place, now),
+                    _ => self.queue(place, now),
                 }
                 Ok(())
             }
@@ -306,7 +306,8 @@ impl State {
                 if let Some(window) = settings.window {
                     let by = i64::from(window) - i64::from(self.initial);
                     self.initial = window;
-                    self.streams.change_windows(by, now)?;
+                    self.streams.change_windows(by)?;
+                    (0..self.streams.len()).for_each(|place| self.queue(place, now));
                 }
                 put_settings_ack(&mut self.control);
                 self.count_question()

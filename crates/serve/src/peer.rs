@@ -123,7 +123,7 @@ impl Peer {
     pub(crate) fn waits_until(&self, now: Instant) -> Option<Instant> {
         match self {
             Self::Http(dialogue) => dialogue.waits_until(now),
-            Self::Http2(conversation) => conversation.waits_until(),
+            Self::Http2(conversation) => conversation.waits_until(now),
             Self::Unknown(..) | Self::Frames(_) => None,
         }
     }

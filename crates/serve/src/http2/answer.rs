@@ -195,6 +195,12 @@ impl Answer {
 }
 
 impl State {
+    /// Puts a stream where it waits.
+    pub(super) fn queue(&mut self, place: usize, now: Instant) {
+        let is_open = self.connection.allows(1) > 0;
+        self.streams.queue(place, now, is_open);
+    }
+
     /// Appends what is due of all answers, a frame of each stream in turn. Returns how many answers have ended.
     pub(super) fn answer(&mut self, now: Instant, out: &mut Vec<u8>) -> u64 {
         let Self { streams, connection, .. } = self;
@@ -213,7 +219,7 @@ impl State {
                 streams.remove(place);
                 early.extend(was_early);
             } else {
-                streams.queue(place, now);
+                streams.queue(place, now, connection.allows(1) > 0);
             }
         }
         for id in early {

@@ -158,7 +158,7 @@ impl State {
             answer.early = true;
             stream.answer = Some(answer);
         });
-        self.streams.queue(place, now);
+        self.queue(place, now);
     }
 
     /// Answers a complete request.
@@ -189,7 +189,7 @@ impl State {
             stream.request.route.complete(rules.patience);
             stream.answer = Some(Answer::new(&mut stream.request, now, number));
         });
-        self.streams.queue(place, now);
+        self.queue(place, now);
         let most = [rules.http2.goaway_after, rules.max_keepalive].into_iter().flatten().min();
         if most.is_some_and(|most| self.served >= most) {
             self.go_away(self.last);

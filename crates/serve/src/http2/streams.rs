@@ -1,7 +1,7 @@
 //! The open streams of a connection: what they hold, and whose turn it is to send.
 //!
-//! A peer may have a thousand open, and each frame and each piece of an answer asks for one of them. So nothing here looks at all of
-//! them but what concerns all.
+//! A peer may have a thousand open, and each frame and each piece of an answer concerns one of them. Only what concerns all streams
+//! looks at all of them.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -41,19 +41,19 @@ pub(super) struct Held {
     pub requests: usize,
 }
 
-/// All that are open.
+/// All that are open. The queues may name streams that have ended.
 #[derive(Default)]
 pub(super) struct Streams {
     /// By rising ids.
     open: VecDeque<Stream>,
     /// What all of them hold.
     held: Held,
-    /// Those that may send, in turn. In each queue some may have ended.
+    /// Those that may send, in turn.
     ready: VecDeque<u32>,
     /// Those that may send when the window of the connection opens, in turn.
-    shut: VecDeque<u32>,
-    /// Those whose answer, or its next piece, is not due yet.
-    later: BinaryHeap<Reverse<(Instant, u32)>>,
+    blocked: VecDeque<u32>,
+    /// Those whose answer, or its next piece, is not due yet. The first of them is open.
+    not_due: BinaryHeap<Reverse<(Instant, u32)>>,
 }
 
 impl Streams {
@@ -85,11 +85,15 @@ impl Streams {
             self.held.answers -= stream.held.answers;
             self.held.requests -= stream.held.requests;
         }
-        // The first one always is open, because nobody should wait for an answer that does not come.
-        while let Some(Reverse((_, id))) = self.later.peek()
+        self.skip_ended();
+    }
+
+    /// Removes streams that have ended from the front of those that are not due, so that nobody waits for them.
+    fn skip_ended(&mut self) {
+        while let Some(Reverse((_, id))) = self.not_due.peek()
             && self.find(*id).is_none()
         {
-            self.later.pop();
+            self.not_due.pop();
         }
     }
 
@@ -106,7 +110,7 @@ impl Streams {
         }
     }
 
-    /// Changes a stream, and counts what it holds then. Whatever may let it send more goes through here, and [`Self::queue`] follows.
+    /// Changes a stream, and counts what it holds then. Call [`Self::queue`] after a change that may let it send more.
     pub(super) fn change<T>(&mut self, place: usize, change: impl FnOnce(&mut Stream) -> T) -> Option<T> {
         let stream = self.open.get_mut(place)?;
         let result = change(stream);
@@ -122,65 +126,62 @@ impl Streams {
         Some(result)
     }
 
-    /// Changes what each stream may send.
-    pub(super) fn change_windows(&mut self, by: i64, now: Instant) -> Result<(), Broken> {
-        self.open.iter_mut().try_for_each(|stream| stream.send.change(by))?;
-        (0..self.open.len()).for_each(|place| self.queue(place, now));
-        Ok(())
+    /// Changes the windows of all streams. Call [`Self::queue`] for each of them then.
+    pub(super) fn change_windows(&mut self, by: i64) -> Result<(), Broken> {
+        self.open.iter_mut().try_for_each(|stream| stream.send.change(by))
     }
 
-    /// Puts a stream where it waits: for its turn, for the window of the connection, or until more is due. One that waits for its own
-    /// window, or for the rest of its request, is in no queue.
-    pub(super) fn queue(&mut self, place: usize, now: Instant) {
+    /// Puts a stream where it waits: for its turn, for the window of the connection, or until more is due. A stream that waits for its
+    /// own window, or for the rest of its request, is in no queue. `is_open` says whether the window of the connection is.
+    pub(super) fn queue(&mut self, place: usize, now: Instant, is_open: bool) {
         let Some(stream) = self.open.get_mut(place).filter(|stream| !stream.queued) else { return };
         let Some(answer) = &stream.answer else { return };
         if answer.due() > now {
-            self.later.push(Reverse((answer.due(), stream.id)));
-        } else if !answer.needs_window() {
-            self.ready.push_back(stream.id);
-        } else if stream.send.allows(1) > 0 {
-            self.shut.push_back(stream.id);
-        } else {
+            self.not_due.push(Reverse((answer.due(), stream.id)));
+        } else if answer.needs_window() && stream.send.allows(1) == 0 {
             return;
+        } else if answer.needs_window() && !is_open {
+            self.blocked.push_back(stream.id);
+        } else {
+            self.ready.push_back(stream.id);
         }
         stream.queued = true;
-        if self.ready.len() + self.shut.len() + self.later.len() > 2 * self.open.len() {
+        if self.ready.len() + self.blocked.len() + self.not_due.len() > 2 * self.open.len() {
             self.tidy();
         }
     }
 
-    /// Forgets those in queues that have ended.
+    /// Removes streams that have ended from the queues.
     fn tidy(&mut self) {
         let open = &self.open;
         let is_open = |id: u32| open.binary_search_by_key(&id, |stream| stream.id).is_ok();
         self.ready.retain(|id| is_open(*id));
-        self.shut.retain(|id| is_open(*id));
-        self.later.retain(|Reverse((_, id))| is_open(*id));
+        self.blocked.retain(|id| is_open(*id));
+        self.not_due.retain(|Reverse((_, id))| is_open(*id));
     }
 
     /// Lets those take their turns for which something has become due.
     pub(super) fn wake(&mut self, now: Instant) {
-        while let Some(Reverse((due, id))) = self.later.peek()
+        while let Some(Reverse((due, id))) = self.not_due.peek()
             && *due <= now
         {
             self.ready.push_back(*id);
-            self.later.pop();
+            self.not_due.pop();
         }
+        self.skip_ended();
     }
 
     /// When something becomes due next.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        self.later.peek().map(|Reverse((due, _))| *due)
+        self.not_due.peek().map(|Reverse((due, _))| *due)
     }
 
     /// The place of the stream whose turn it is, which leaves its queue. `is_open` says whether the window of the connection is.
     pub(super) fn next(&mut self, is_open: bool) -> Option<usize> {
         loop {
-            let id = match self.ready.pop_front() {
-                Some(id) => id,
-                None if is_open => self.shut.pop_front()?,
-                None => return None,
-            };
+            // Those that were blocked have waited for longer. They become blocked again if the window closes.
+            let blocked = if is_open { self.blocked.pop_front() } else { None };
+            let id = blocked.or_else(|| self.ready.pop_front())?;
             if let Some(place) = self.find(id) {
                 self.open.get_mut(place)?.queued = false;
                 return Some(place);
@@ -191,6 +192,11 @@ impl Streams {
 
 #[cfg(test)]
 impl Streams {
+    /// Whether the first stream that is not due is open.
+    pub(super) fn waits_for_an_open_one(&self) -> bool {
+        self.not_due.peek().is_none_or(|Reverse((_, id))| self.find(*id).is_some())
+    }
+
     /// What all of them hold, counted anew.
     pub(super) fn recount(&self) -> Held {
         let answers = self.open.iter().filter_map(|stream| stream.answer.as_ref());

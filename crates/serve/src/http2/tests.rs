@@ -83,12 +83,12 @@ fn requests_are_answered_when_they_are_due_in_any_order() {
     let body = [data(3, b"ab", false), data(3, b"c", true)].concat();
     assert_eq!(hear(&mut conversation, &body, now), ["3: 200 Some(3) true false", "3: \"abc\" true"]);
     let due = now + Duration::from_millis(10);
-    assert_eq!(conversation.waits_until(), Some(due));
+    assert_eq!(conversation.waits_until(now), Some(due));
     assert_eq!(hear(&mut conversation, b"", due), ["1: 200 Some(2) true false", "1: \"ok\" true"]);
     let events = hear(&mut conversation, &request(7, "/events/2?gap=5ms&size=1", true), due);
     assert_eq!(events, ["7: 200 None true false", "7: \"id: 1\\ndata: x\\n\\n\" false"]);
     let later = due + Duration::from_millis(5);
-    assert_eq!(conversation.waits_until(), Some(later));
+    assert_eq!(conversation.waits_until(due), Some(later));
     assert_eq!(hear(&mut conversation, b"", later), ["7: \"id: 2\\ndata: x\\n\\n\" true"]);
 }
 
@@ -200,4 +200,35 @@ fn streams_that_end_before_their_answers_have_a_limit_wherever_reads_end() {
         let told = last.last().is_some_and(|frame| frame.starts_with("away") && frame.ends_with("YOUR_CALM"));
         assert_eq!(told, !goes_on, "{last:?}");
     }
+}
+
+#[test]
+fn a_long_answer_takes_its_turns_among_short_ones_that_never_end() {
+    let (rules, now) = (rules(Http2::USUAL), Instant::now());
+    let mut conversation = Conversation::new(&rules);
+    let mut wide = greeting(&Settings { window: Some(1 << 30), ..Settings::default() });
+    put_window_update(&mut wide, 0, 1 << 30);
+    wide.extend(request(1, "/bytes/10000000", true));
+    frames(&mut conversation, &wide, &rules, now);
+    let (mut ids, mut missing, mut count) = ((3..).step_by(2), 10, 0);
+    for _ in 0..50 {
+        let asked: Vec<u8> =
+            ids.by_ref().take(missing).flat_map(|id| request(id, "/bytes/16000", true)).collect();
+        let sent = frames(&mut conversation, &asked, &rules, now);
+        missing = sent.iter().filter(|frame| frame.ends_with(" true")).count();
+        count += sent.iter().filter(|frame| frame.starts_with("1: ")).count();
+        assert!(missing > 0, "short answers go on");
+    }
+    assert!(count > 10, "{count} parts of the long answer");
+}
+
+#[test]
+fn nobody_waits_for_what_a_peer_does_not_take() {
+    let (rules, now) = (rules(Http2::USUAL), Instant::now());
+    let mut conversation = Conversation::new(&rules);
+    let asked = [greeting(&Settings::default()), request(1, "/wait/10", true)].concat();
+    frames(&mut conversation, &asked, &rules, now);
+    let due = now + Duration::from_millis(10);
+    assert_eq!(conversation.waits_until(now), Some(due));
+    assert_eq!(conversation.waits_until(due), None);
 }

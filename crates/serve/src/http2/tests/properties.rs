@@ -1,8 +1,9 @@
-//! Whatever peers ask, open, end and wait for, each request that they do not end has one whole answer.
+//! Whatever peers ask, open, end and wait for, each request that they do not end has one whole answer, and no window is exceeded.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use wire::h2::{ResponseHeads, WINDOW};
 
 use super::*;
 
@@ -19,25 +20,31 @@ enum Act {
     Pass(u64),
 }
 
+/// The paths that a peer asks. The last two take bodies.
+const PATHS: [&str; 12] = [
+    "/",
+    "/none",
+    "/bytes/0",
+    "/bytes/7",
+    "/bytes/100000",
+    "/wait/3",
+    "/wait/20",
+    "/events/3?gap=4ms",
+    "/events/0",
+    "/chunks/20?size=9000",
+    "/echo",
+    "/v1/chat/completions",
+];
+
+/// The parts of bodies. A chat and two others are more than a body may have.
+const PARTS: [&str; 3] = ["", "abc", r#"{"model":"m?events=3&gap=2ms","stream":true}"#];
+const MOST: u64 = 48;
+
 fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let path = prop::sample::select(vec![
-        "/",
-        "/none",
-        "/bytes/0",
-        "/bytes/7",
-        "/bytes/100000",
-        "/echo",
-        "/wait/3",
-        "/wait/20",
-        "/events/3?gap=4ms",
-        "/events/0",
-        "/chunks/20?size=9000",
-        "/v1/chat/completions",
-    ]);
+    let (path, part) = (prop::sample::select(PATHS.to_vec()), prop::sample::select(PARTS.to_vec()));
     let act = prop_oneof![
         6 => path.prop_map(Act::Ask),
-        6 => (0..8_usize, prop::sample::select(vec!["", "abc", "{\"model\":\"m?events=3&gap=2ms\",\"stream\":true}"]), any::<bool>())
-            .prop_map(|(place, text, ends)| Act::Say(place, text, ends)),
+        6 => (0..8_usize, part, any::<bool>()).prop_map(|(place, text, ends)| Act::Say(place, text, ends)),
         3 => (0..8_usize, 1..20_000_u32).prop_map(|(place, by)| Act::Open(place, by)),
         3 => (1..60_000_u32).prop_map(Act::OpenAll),
         1 => (0..70_000_u32).prop_map(Act::SetWindow),
@@ -47,11 +54,17 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 0..50)
 }
 
-/// What a peer knows of a stream: whether its request is whole, whether it ended it, and how often its answer ended.
+/// What a peer knows of a stream.
 #[derive(Debug, Default)]
 struct Known {
+    /// Whether its request is whole, and whether the peer has ended the stream.
     whole: bool,
     ended: bool,
+    /// What the server may send.
+    window: i64,
+    /// The length that the head of the answer says, how many bytes came, and how often the answer ended.
+    length: Option<u64>,
+    came: u64,
     answers: u32,
 }
 
@@ -59,10 +72,28 @@ struct Peer {
     conversation: Conversation,
     rules: Rules,
     now: Instant,
+    heads: ResponseHeads,
     known: BTreeMap<u32, Known>,
+    /// The window of new streams, and that of the connection.
+    initial: i64,
+    window: i64,
 }
 
 impl Peer {
+    fn new() -> Self {
+        let rules = Rules { body: MOST, ..rules(Http2::USUAL) };
+        let window = i64::from(WINDOW);
+        Self {
+            conversation: Conversation::new(&rules),
+            rules,
+            now: Instant::now(),
+            heads: ResponseHeads::watching(ID),
+            known: BTreeMap::new(),
+            initial: window,
+            window,
+        }
+    }
+
     /// Says these bytes, and hears all that is sent now.
     fn say(&mut self, bytes: &[u8]) {
         self.conversation.hear(bytes, self.now, &self.rules, &Counters::default());
@@ -76,25 +107,40 @@ impl Peer {
             loop {
                 let step = reader.push(rest).expect("right frames");
                 rest = &rest[step.consumed..];
-                match step.event {
-                    Event::NeedMore => break,
-                    Event::Headers { stream, end_stream: true, .. }
-                    | Event::Data { stream, end_stream: true, .. } => {
-                        self.known.get_mut(&stream).expect("it was begun").answers += 1;
-                    }
-                    Event::Reset { stream, code } => {
-                        // The rest of a request that was refused is not wanted.
-                        assert_eq!(code, Code::NO_ERROR);
-                        self.known.get_mut(&stream).expect("it was begun").whole = true;
-                    }
-                    Event::GoAway { code, .. } => panic!("{code}"),
-                    _ => {}
+                if step.event == Event::NeedMore {
+                    break;
                 }
+                self.hear(step.event);
             }
         }
         let streams = &self.conversation.state.streams;
-        let held = streams.recount();
-        assert_eq!(streams.held(), held);
+        assert_eq!(streams.held(), streams.recount());
+        assert!(streams.waits_for_an_open_one());
+    }
+
+    fn hear(&mut self, event: Event<'_>) {
+        match event {
+            Event::Headers { stream, block, end_stream } => {
+                let length = self.heads.response(block).expect("a block").expect("a head").length;
+                let known = self.known.get_mut(&stream).expect("it was begun");
+                known.length = length;
+                known.answers += u32::from(end_stream);
+            }
+            Event::Data { stream, data, end_stream, .. } => {
+                let known = self.known.get_mut(&stream).expect("it was begun");
+                known.came += data.len() as u64;
+                known.answers += u32::from(end_stream);
+                known.window -= data.len() as i64;
+                self.window -= data.len() as i64;
+                assert!(data.is_empty() || known.window >= 0 && self.window >= 0, "{known:?}");
+            }
+            // The rest of a request that was refused is not wanted.
+            Event::Reset { stream, code: Code::NO_ERROR } => {
+                self.known.get_mut(&stream).expect("it was begun").whole = true;
+            }
+            Event::Reset { code, .. } | Event::GoAway { code, .. } => panic!("{code}"),
+            _ => {}
+        }
     }
 
     fn id(&self, place: usize) -> Option<u32> {
@@ -106,9 +152,9 @@ impl Peer {
         match *act {
             Act::Ask(path) => {
                 let id = 2 * self.known.len() as u32 + 1;
-                let has_body = matches!(path, "/echo" | "/v1/chat/completions");
-                self.known.insert(id, Known { whole: !has_body, ..Known::default() });
-                bytes = request(id, path, !has_body);
+                let whole = !PATHS[10..].contains(&path);
+                self.known.insert(id, Known { whole, window: self.initial, ..Known::default() });
+                bytes = request(id, path, whole);
             }
             Act::Say(place, text, ends) => {
                 let Some(id) = self.id(place) else { return };
@@ -120,11 +166,18 @@ impl Peer {
             }
             Act::Open(place, by) => {
                 let Some(id) = self.id(place) else { return };
+                self.known.get_mut(&id).expect("it was begun").window += i64::from(by);
                 put_window_update(&mut bytes, id, by);
             }
-            Act::OpenAll(by) => put_window_update(&mut bytes, 0, by),
+            Act::OpenAll(by) => {
+                self.window += i64::from(by);
+                put_window_update(&mut bytes, 0, by);
+            }
             Act::SetWindow(window) => {
-                put_settings(&mut bytes, &Settings { window: Some(window), ..Settings::default() })
+                let by = i64::from(window) - self.initial;
+                self.initial += by;
+                self.known.values_mut().for_each(|known| known.window += by);
+                put_settings(&mut bytes, &Settings { window: Some(window), ..Settings::default() });
             }
             Act::End(place) => {
                 let Some(id) = self.id(place) else { return };
@@ -135,40 +188,37 @@ impl Peer {
         }
         self.say(&bytes);
     }
+
+    /// Ends what is not whole, opens all windows, in one way or the other, and lets all times pass.
+    fn finish(&mut self, at_once: bool) {
+        for place in 0..self.known.len() {
+            if self.known.values().nth(place).is_some_and(|known| !known.whole) {
+                self.act(&Act::End(place));
+            }
+        }
+        self.act(&Act::OpenAll(1 << 30));
+        if at_once {
+            self.act(&Act::SetWindow(1 << 30));
+        } else {
+            (0..self.known.len()).for_each(|place| self.act(&Act::Open(place, 1 << 30)));
+        }
+        while let Some(due) = self.conversation.waits_until(self.now) {
+            self.now = due;
+            self.say(b"");
+        }
+    }
 }
 
 proptest! {
     #[test]
     fn each_request_has_one_whole_answer(acts in acts(), at_once: bool) {
-        let rules = rules(Http2::USUAL);
-        let (conversation, now) = (Conversation::new(&rules), Instant::now());
-        let mut peer = Peer { conversation, rules, now, known: BTreeMap::new() };
+        let mut peer = Peer::new();
         peer.say(&greeting(&Settings::default()));
-        for act in &acts {
-            peer.act(act);
-        }
-        // What is not whole is ended, all windows open, and all times pass.
-        for place in 0..peer.known.len() {
-            if peer.known.values().nth(place).is_some_and(|known| !known.whole) {
-                peer.act(&Act::End(place));
-            }
-        }
-        let mut open = Vec::new();
-        if at_once {
-            put_settings(&mut open, &Settings { window: Some(1 << 30), ..Settings::default() });
-        } else {
-            peer.known.keys().for_each(|id| put_window_update(&mut open, *id, 1 << 30));
-        }
-        put_window_update(&mut open, 0, 1 << 30);
-        peer.say(&open);
-        while let Some(due) = peer.conversation.waits_until() {
-            prop_assert!(due > peer.now, "what is due is sent");
-            peer.now = due;
-            peer.say(b"");
-        }
+        acts.iter().for_each(|act| peer.act(act));
+        peer.finish(at_once);
         for (id, known) in &peer.known {
-            let all_right = if known.ended { known.answers <= 1 } else { known.answers == 1 };
-            prop_assert!(all_right, "{id}: {known:?}");
+            let is_whole = known.answers == 1 && known.length.is_none_or(|length| length == known.came);
+            prop_assert!(is_whole || known.ended && known.answers == 0, "{id}: {known:?}");
         }
         prop_assert_eq!(peer.conversation.held(), (0, 0));
     }
