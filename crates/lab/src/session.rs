@@ -50,6 +50,18 @@ use crate::plan::Plan;
 use crate::rounds;
 use crate::store::{RunId, Store, StoreError};
 
+/// The systems of the pending trials of a plan, and the most connections of one of these trials.
+pub fn pending_work(plan: &Plan, pending: &[u32]) -> (BTreeSet<String>, u64) {
+    let (mut systems, mut connections) = (BTreeSet::new(), 0);
+    for trial in pending.iter().filter_map(|index| plan.trials.get(*index as usize)) {
+        connections = trial.scenario.work().connections().max(connections);
+        if !systems.contains(&trial.scenario.system) {
+            systems.insert(trial.scenario.system.clone());
+        }
+    }
+    (systems, connections)
+}
+
 /// Where trials happen: the real [`Bench`], or a fake with known figures. A run reaches the world only through this
 /// trait. The default methods suit an executor that needs no preparation.
 pub trait Executor {

@@ -177,6 +177,41 @@ impl Bench {
         end
     }
 
+    /// Builds systems whose trials have at most so many connections. See [`Executor::prepare`].
+    pub fn prepare_systems(
+        &mut self,
+        systems: &BTreeSet<String>,
+        connections: u64,
+        say: &mut dyn FnMut(&str),
+    ) {
+        let Limit { before, now, .. } = self.files;
+        if now > before {
+            say(&format!(
+                "raised the limit of open files from {before} to {now}, for Narrows and its systems"
+            ));
+        }
+        let Placement { generator, system, shared, .. } = &self.placement;
+        say(&match (shared, generator.is_empty()) {
+            (_, true) => format!("systems on cores {system:?}"),
+            (true, _) => {
+                "there is only one core: the system and the generator share it and disturb each other"
+                    .to_owned()
+            }
+            (false, _) => format!("generator on cores {generator:?}, systems on cores {system:?}"),
+        });
+        if let Some(caution) = Room::read().caution(connections) {
+            say(&caution);
+        }
+        for system in systems {
+            if let Err(error) = self.build(system) {
+                say(&error.to_string());
+                if !error.output.is_empty() {
+                    say(&error.output);
+                }
+            }
+        }
+    }
+
     /// Does what a trial's place needs before it can be used: builds the system, chooses where it listens, makes its
     /// certificate, and runs its `setup`.
     fn prepare_place(&mut self, trial: &Trial) -> Result<Prepared, TrialError> {
@@ -356,37 +391,9 @@ impl Executor for Bench {
         serde_json::json!(Environment::read(self.files))
     }
 
-    /// Builds the systems of the pending trials.
     fn prepare(&mut self, plan: &Plan, pending: &[u32], say: &mut dyn FnMut(&str)) {
-        let Limit { before, now, .. } = self.files;
-        if now > before {
-            say(&format!(
-                "raised the limit of open files from {before} to {now}, for Narrows and its systems"
-            ));
-        }
-        let Placement { generator, system, shared, .. } = &self.placement;
-        say(&match (shared, generator.is_empty()) {
-            (_, true) => format!("systems on cores {system:?}"),
-            (true, _) => {
-                "there is only one core: the system and the generator share it and disturb each other"
-                    .to_owned()
-            }
-            (false, _) => format!("generator on cores {generator:?}, systems on cores {system:?}"),
-        });
-        let pending = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
-        let most = pending.clone().map(|trial| trial.scenario.work().connections()).max();
-        if let Some(caution) = most.and_then(|most| Room::read().caution(most)) {
-            say(&caution);
-        }
-        let systems: BTreeSet<&str> = pending.map(|trial| trial.scenario.system.as_str()).collect();
-        for system in systems {
-            if let Err(error) = self.build(system) {
-                say(&error.to_string());
-                if !error.output.is_empty() {
-                    say(&error.output);
-                }
-            }
-        }
+        let (systems, connections) = super::pending_work(plan, pending);
+        self.prepare_systems(&systems, connections, say);
     }
 
     fn bring(&mut self, script: Arc<Script>) {

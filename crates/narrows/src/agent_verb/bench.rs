@@ -97,9 +97,9 @@ fn do_task(task: Task, bench: &mut Bench, asking: &Asking) -> Done {
         Task::Open(_) | Task::Know(_) | Task::Unpack(_) => Done::Known,
         Task::Probe(systems) => Done::Missing(bench.probe(&systems).map_err(interrupted).into()),
         Task::Describe => Done::Described(bench.environment()),
-        Task::Prepare { plan, pending } => {
+        Task::Prepare { systems, connections } => {
             let say = |line: &str| asking.say(&AgentReply::Done(Box::new(Done::Say(line.to_owned()))));
-            bench.prepare(&plan, &pending, &mut { say });
+            bench.prepare_systems(&systems, connections, &mut { say });
             Done::Prepared
         }
         Task::Look { scenario, ask, timing, speed } => {

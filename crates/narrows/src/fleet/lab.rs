@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use lab::ask::Ask;
 use lab::observation::{Failure, Outcome, Scenario, Timing, Trial};
-use lab::plan::Plan;
 use lab::session::{Driven, Look, Speed, TrialError};
 use load::Assignment;
 use serde::{Deserialize, Serialize};
@@ -31,7 +30,7 @@ pub enum Task {
     /// See [`lab::session::Executor::environment`].
     Describe,
     /// See [`lab::session::Executor::prepare`].
-    Prepare { plan: Box<Plan>, pending: Vec<u32> },
+    Prepare { systems: BTreeSet<String>, connections: u64 },
     /// See [`lab::session::Executor::look`].
     Look { scenario: Box<Scenario>, ask: Box<Ask>, timing: Timing, speed: Speed },
     /// See [`lab::session::Executor::execute`]. The trial's ask is not part of its JSON.

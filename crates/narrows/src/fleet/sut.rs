@@ -10,7 +10,9 @@ use anyhow::bail;
 use lab::ask::Ask;
 use lab::observation::{Failure, Outcome, Scenario, Stage, Timing, Trial, shown_reason};
 use lab::plan::Plan;
-use lab::session::{Away, Executor, Generator, Here, Interrupted, Look, Serving, Speed, TrialError};
+use lab::session::{
+    Away, Executor, Generator, Here, Interrupted, Look, Serving, Speed, TrialError, pending_work,
+};
 use load::Moment;
 use machines::{Machine, MachineError, Remote, Speaker};
 use serve::CounterSnapshot;
@@ -246,11 +248,6 @@ pub fn counts(remote: &mut Remote, order: &Order) -> anyhow::Result<CounterSnaps
     }
 }
 
-fn systems_of(plan: &Plan) -> BTreeSet<String> {
-    let scenarios = plan.experiments.iter().flat_map(|planned| &planned.scenarios);
-    scenarios.map(|scenario| scenario.system.clone()).collect()
-}
-
 /// A task that goes on.
 struct Talk<'a> {
     remote: &'a mut Remote,
@@ -382,17 +379,9 @@ impl Executor for Sut {
     }
 
     fn prepare(&mut self, plan: &Plan, pending: &[u32], say: &mut dyn FnMut(&str)) {
-        // The bench looks at systems and connections only, and a whole plan may be too large for a message.
-        let mut known = BTreeSet::new();
-        let trials = pending.iter().filter_map(|index| plan.trials.get(*index as usize));
-        let trials = trials
-            .filter(|trial| known.insert((&trial.scenario.system, trial.scenario.work().connections())));
-        let trials: Vec<Trial> =
-            (0..).zip(trials).map(|(index, trial)| Trial { index, ..trial.clone() }).collect();
-        let pending = trials.iter().map(|trial| trial.index).collect();
-        let told = Plan { trials, ..Plan::new(plan.seed, Vec::new()) };
-        let task = Task::Prepare { plan: Box::new(told), pending };
-        if let Err(Trouble::Lost(error)) = self.say_with(&systems_of(plan), task) {
+        let (systems, connections) = pending_work(plan, pending);
+        let task = Task::Prepare { systems: systems.clone(), connections };
+        if let Err(Trouble::Lost(error)) = self.say_with(&systems, task) {
             say(&error.to_string());
         }
     }
