@@ -1,6 +1,8 @@
 /* Makes a call of a function fail, in the first process that loads it (LD_PRELOAD). NARROWS_FAULT names the function, and
    NARROWS_FAULT_AT the call, from 1. With NARROWS_FAULT_BY=place only the first call from each place of the program counts: a place is
-   what its stack looks like. NARROWS_FAULT_LOG is a file that gets the number of calls when the process ends. */
+   what its stack looks like. NARROWS_FAULT_LOG is a file that gets the number of calls when the process ends.
+
+   NARROWS_FAULT=io_uring_fewer lets nothing fail: each submission to a ring takes one of several operations, and is counted. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -79,6 +81,15 @@ static int fails(const char *name) {
   int fail = (!by_place || is_new(frames, count)) && ++calls == at;
   pthread_mutex_unlock(&lock);
   return fail;
+}
+
+/* Whether the kernel takes only one of several operations. Each call counts. */
+static int takes_fewer(void) {
+  if (!active || strcmp("io_uring_fewer", chosen) != 0 || active != getpid()) return 0;
+  pthread_mutex_lock(&lock);
+  calls++;
+  pthread_mutex_unlock(&lock);
+  return 1;
 }
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -213,6 +224,10 @@ long syscall(long number, ...) {
   for (int i = 0; i < 6; i++) a[i] = va_arg(rest, long);
   va_end(rest);
   if (number == SYS_io_uring_enter) FAIL("io_uring_enter", EAGAIN, -1);
+  if (number == SYS_io_uring_enter && a[1] > 1 && takes_fewer()) {
+    a[1] = 1; /* The kernel has no memory for more, and so does not wait either. */
+    a[2] = 0;
+  }
   if (number == SYS_io_uring_setup) FAIL("io_uring_setup", ENOMEM, -1);
   return NEXT(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

@@ -232,6 +232,42 @@ fn a_drive_adds_up_or_says_what_failed() {
     }
 }
 
+/// io_uring takes only some of what is queued when the kernel has no memory for more (io_uring_enter(2)).
+#[test]
+fn operations_that_the_kernel_takes_one_by_one_are_all_done() {
+    let Some(library) = library("faults").filter(|_| backends().contains(&"uring")) else { return };
+    let home = Home::new();
+    let fault = |name: &str| {
+        let log = home.path(name);
+        Fault { library: &library, function: "io_uring_fewer", by: By::Call, at: 0, log }
+    };
+    let drive = |url: &str, more: &[&str], fault: Option<&Fault>| {
+        let words = ["load", url, "-n", "500", "-c", "20", "--json", "--reactor", "uring"];
+        let mut command = home.narrows(words.into_iter().chain(more.iter().copied()));
+        if let Some(fault) = fault {
+            fault.put(&mut command);
+        }
+        let json = run(&mut command).code(0).json();
+        assert_adds_up(&json);
+        assert_eq!(json["completed"], 500, "{json}");
+    };
+    let ways =
+        [&[][..], &["--close"], &["--rate", "2000"], &["--http2", "--streams", "10", "--body-size", "4KB"]];
+    let server = Served::start(&[]);
+    for (number, more) in ways.into_iter().enumerate() {
+        let fault = fault(&number.to_string());
+        drive(&server.http, more, Some(&fault));
+        assert!(fault.calls() > Some(10), "{more:?}: {:?}", fault.calls());
+    }
+    let fault = fault("serve");
+    let mut serve = narrows(["serve", "--port", "0", "--frames", "0", "--reactor", "uring"]);
+    let server = Served::spawn(fault.put(&mut serve));
+    ways.into_iter().for_each(|more| drive(&server.http, more, None));
+    let [requests, answers, ..] = server.counts();
+    assert_eq!((requests, answers), (2000, 2000));
+    assert!(fault.calls() > Some(10), "{:?}", fault.calls());
+}
+
 /// A machine whose agent has this fault.
 fn agent(fault: &Fault) -> String {
     let variables: Vec<String> = fault.variables().map(|(name, value)| format!("{name}={value}")).into();

@@ -210,6 +210,48 @@ fn an_interruption_ends_all_drives_and_shows_what_was_counted() {
     assert_nothing_left(&mark_of_it);
 }
 
+/// Passes on what an agent says, except the replies that its arguments name. Beats go through.
+const LESS: &str = r#"
+import json, sys
+said, out = sys.stdin.buffer, sys.stdout.buffer
+while len(head := said.read(4)) == 4:
+    text = said.read(int.from_bytes(head, "big"))
+    reply = json.loads(text).get("what", "")
+    if not set(sys.argv[1:]) & {reply if isinstance(reply, str) else next(iter(reply))}:
+        out.write(head + text)
+        out.flush()
+"#;
+
+#[test]
+#[ignore = "long; `make test-long` runs it"]
+fn an_agent_that_only_beats_is_given_up() {
+    if !has("python3") {
+        return;
+    }
+    let (folder, server) = (tempfile::tempdir().expect("a folder"), Served::start(&[]));
+    let script = folder.path().join("less.py");
+    std::fs::write(&script, LESS).expect("it is written");
+    let given_up = |less: &str, stop: [&str; 2], why: &str| {
+        let machine = exec(&format!("sh -c '{NARROWS} agent | python3 {} {less}'", script.display()));
+        let words = ["load", &server.http, "--gen", &machine, "-c", "2", "--timeout", "1s", "-w", "0s"];
+        let own = new_mark();
+        run(mark(&mut narrows(words.into_iter().chain(stop)), &own)).code(1).says(&["machine exec:", why]);
+        assert_nothing_left(&own);
+    };
+    let (number, time) = (["-n", "50"], ["-d", "1s"]);
+    std::thread::scope(|scope| {
+        for (less, stop, why) in [
+            ("described", number, "did not describe itself within 10 s"),
+            ("ready", number, "was not ready within 31 s"),
+            ("goes closed driven", number, "did not say in time what it counted"),
+            ("driven", number, "did not say in time what it counted"),
+            ("closed driven", time, "did not say in time what it counted"),
+        ] {
+            scope.spawn(move || given_up(less, stop, why));
+        }
+    });
+}
+
 #[test]
 #[ignore = "long; `make test-long` runs it"]
 fn machines_that_cannot_be_used_are_named_with_the_reason() {

@@ -1,4 +1,4 @@
-//! What a long plan, a long history and large files cost: twice the input takes about twice as long.
+//! What a long plan, a long history, large files and long outputs of others cost: twice the input takes about twice as long.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,6 +13,7 @@ use crate::experiment::tests::{experiment, home, text};
 use crate::experiment::{Experiment, Form};
 use crate::findings::{Findings, findings};
 use crate::history::{Occasion, history};
+use crate::meter::Meter;
 use crate::observation::{Observation, Scenario};
 use crate::plan::{self, Plan};
 use crate::rounds;
@@ -20,6 +21,7 @@ use crate::search::pairs;
 use crate::session::Fake;
 use crate::simulation::search::{Surface, carried_out};
 use crate::simulation::{Rounds, observed, plan};
+use crate::store::{RunHeader, Store};
 
 /// So many scenarios, or so much else, and then twice as many.
 const SOME: usize = 500;
@@ -296,6 +298,92 @@ fn searches_of_many_pairs_of_values() {
         move || {
             let (plan, _) = carried_out(surface.plan(60, 1), &mut surface.fake(Noise::SHARED_MACHINE, 1));
             assert!(plan.experiments[0].search.is_some());
+        }
+    });
+}
+
+#[test]
+fn accounts_of_client_drivers() {
+    let told = |field: &str, pairs: usize| {
+        let times: Vec<[usize; 2]> = (0..pairs).rev().map(|at| [10 * at, 1]).collect();
+        let mut account = serde_json::json!({
+            "event": "done", "elapsed_us": 1_000_000, "attempts": 3 * pairs, "successes": pairs, "errors": {"busy": pairs}, "in_flight": pairs,
+            "latency_us": [[1000, pairs]], "total": {"attempts": 2 * pairs, "successes": pairs, "errors": {"busy": pairs}},
+        });
+        account[field] = serde_json::json!(times);
+        account.to_string()
+    };
+    for field in ["latency_us", "in_flight_us", "pool_wait_us", "service_us", "failed_us"] {
+        is_near_linear(SOME, |pairs| {
+            let line = told(field, pairs);
+            move || {
+                let window = std::time::Duration::from_secs(1);
+                let read = crate::session::measurement_of_line(&line, window, false);
+                assert!(read.as_ref().is_ok_and(Option::is_some), "{field}: {read:?}");
+            }
+        });
+    }
+}
+
+#[test]
+fn outputs_of_meters() {
+    let begin = |program: &str| match program {
+        "wrk" => "  100 requests in 1.00s\nRequests/sec: 100\n",
+        "h2load" => {
+            "finished in 1s, 100 req/s, 1MB/s\nrequests: 1 total, 1 started, 1 done, 1 succeeded, 0 failed\n"
+        }
+        "pgbench" => "tps = 100 (x)\nnumber of transactions actually processed: 100\n",
+        "redis-benchmark" => "\"GET\",\"100.00\"\n",
+        _ => "Type  Ops/sec\nTotals 100\n",
+    };
+    let further = [" 50% 1ms\n", "tps = 1 (x)\n", "Type  Ops/sec  p50\n"];
+    for program in ["wrk", "h2load", "pgbench", "redis-benchmark", "memtier_benchmark"] {
+        for line in further {
+            is_near_linear(SOME, |lines| {
+                let meter = Meter::new(vec![program.to_owned()], Vec::new()).expect("its reader is built in");
+                let output = [&line.repeat(lines), "\n", begin(program)].concat();
+                move || assert!(meter.read(&output).is_ok(), "{program} {line:?}: {:?}", meter.read(&output))
+            });
+        }
+    }
+    is_near_linear(SOME, |lines| {
+        let read = crate::meter::place("rate=json.a.b").expect("a place");
+        let meter = Meter::new(vec!["x".to_owned()], vec![read]).expect("its rate is named");
+        let output = ["{x\n".repeat(99).as_str(), &"y\n".repeat(lines), "{\"a\": {\"b\": 3}}\n"].concat();
+        move || assert_eq!(meter.read(&output).map(|found| found.per_s), Ok(3.0))
+    });
+}
+
+#[test]
+fn stores_of_many_trials_and_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |count: usize| folder.path().join(format!("{count}.db"));
+    let header = |plan| RunHeader {
+        started_unix_s: 1.0,
+        command: "narrows run e".to_owned(),
+        question: None,
+        plan,
+        environment: serde_json::Value::Null,
+    };
+    is_near_linear(SOME / 5, |count| {
+        let (plan, seen) = scenarios(count);
+        let store = Store::open(&path(count)).expect("a store");
+        let run = store.begin(&header(plan)).expect("it is saved");
+        store.append(run, &seen).expect("they are saved");
+        move || {
+            let plan = store.header(run).expect("its header").plan;
+            let seen = store.observations(run).expect("its observations");
+            assert_eq!((plan.trials.len(), plan.missing(&seen).len()), (seen.len(), 0));
+        }
+    });
+    is_near_linear(SOME / 5, |count| {
+        let store = Store::open(&path(1000 + count)).expect("a store");
+        let (plan, _) = scenarios(1);
+        (0..count).for_each(|_| _ = store.begin(&header(plan.clone())).expect("it is saved"));
+        move || {
+            assert_eq!(store.runs().expect("a list").into_iter().filter(Result::is_ok).count(), count);
+            assert_eq!(store.before(None).expect("a list").len(), count);
+            assert_eq!(store.resolve("last").ok(), Some(count as i64));
         }
     });
 }

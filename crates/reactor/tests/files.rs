@@ -138,7 +138,7 @@ fn a_listener_that_is_closed_while_it_waits_for_files_does_not_take_over_its_suc
 }
 
 /// How many files are open.
-fn open() -> usize {
+fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("the files of this process").count()
 }
 
@@ -146,8 +146,8 @@ fn open() -> usize {
 fn a_reactor_that_is_dropped_in_the_midst_of_its_work_closes_everything() {
     let _alone = alone();
     for backend in [Backend::Auto, Backend::Epoll] {
-        let before = open();
-        let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let before = open_files();
+        let other = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let (mut reactor, mut handler) = (reactor(backend), Accepting::default());
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");
@@ -158,7 +158,7 @@ fn a_reactor_that_is_dropped_in_the_midst_of_its_work_closes_everything() {
         assert!(turns(&mut reactor, &mut handler, |handler| handler.accepted.len() == 2), "{backend:?}");
         let large = Payload::Owned(vec![0; 64 << 20]);
         assert!(reactor.io().send(handler.accepted[1], large).is_ok());
-        let to = reactor.io().address(&silent.local_addr().expect("bound").into());
+        let to = reactor.io().address(&other.local_addr().expect("bound").into());
         reactor.io().connect(to, Carries::Anything).expect("a socket");
         reactor.turn(Duration::ZERO, &mut handler).expect("a turn");
         // One is accepted, of which nobody has heard, and one operation is not even submitted.
@@ -174,7 +174,7 @@ fn a_reactor_that_is_dropped_in_the_midst_of_its_work_closes_everything() {
             assert!(!silent, "{backend:?}: {end:?}");
         }
         assert!(TcpStream::connect(address).is_err(), "{backend:?}: nobody listens");
-        drop(silent);
-        assert_eq!(open(), before, "{backend:?}");
+        drop(other);
+        assert_eq!(open_files(), before, "{backend:?}");
     }
 }

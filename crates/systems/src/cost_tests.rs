@@ -1,11 +1,12 @@
-//! What a manifest costs: a file of twice the size takes about twice as long to read, and so does one that an agent gets.
+//! What a manifest and the files of its system cost: twice as much takes about twice as long to read, to send and to unpack.
 
 use std::path::Path;
 
 use cost::is_near_linear;
 
 use crate::knob::MOST_VALUES;
-use crate::{Manifest, Source};
+use crate::parcel::Parts;
+use crate::{Manifest, Parcel, Source};
 
 /// A manifest whose command has these further words, and which goes on with this.
 fn text(words: &str, rest: &str) -> String {
@@ -104,5 +105,44 @@ fn names_that_nobody_knows() {
     is_near_linear(500, |length| {
         let (word, known) = ("a".repeat(length), "b".repeat(length));
         move || (0..100).for_each(|_| assert_eq!(crate::input::nearest(&word, [known.as_str()]), None))
+    });
+}
+
+/// A parcel with so many files, as it is sent.
+fn parcel(count: usize, path: impl Fn(usize) -> String, content: &str) -> String {
+    let file = |at| (path(at), serde_json::json!({ "File": { "content": content, "executable": false } }));
+    let files: serde_json::Map<_, _> = (0..count).map(file).collect();
+    serde_json::Value::from(files).to_string()
+}
+
+#[test]
+fn parcels_that_arrive() {
+    let arrives = |size, made: &dyn Fn(usize) -> String| {
+        is_near_linear(size, |size| {
+            let sent = made(size);
+            move || {
+                let parcel: Parcel = serde_json::from_str(&sent).expect("a parcel");
+                assert_eq!(parcel.hash().len(), 64);
+            }
+        });
+    };
+    arrives(500, &|count| parcel(count, |at| format!("a/b{at}/c"), "x"));
+    arrives(10_000, &|length| parcel(1, |_| "a".to_owned(), &"x".repeat(length)));
+    arrives(60, &|depth| parcel(100, |at| "a/".repeat(depth) + &at.to_string(), ""));
+}
+
+#[test]
+fn parcels_of_files() {
+    is_near_linear(50, |count| {
+        let (from, names) = (tempfile::tempdir().expect("a folder"), numbered(count, |at| format!("f{at} ")));
+        let names: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
+        names.iter().for_each(|name| std::fs::write(from.path().join(name), "x").expect("it is written"));
+        move || {
+            let to = tempfile::tempdir().expect("a folder");
+            for part in Parts::of(from.path(), &names) {
+                part.expect("its files are there").add_to(to.path()).expect("it is empty");
+            }
+            assert_eq!(std::fs::read_dir(to.path()).expect("a folder").count(), names.len());
+        }
     });
 }

@@ -2,8 +2,19 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// Checks that a path is relative and made of plain names.
+/// The most bytes of a path, and of where a link leads, as the kernel has it (PATH_MAX, without the final NUL).
+pub(super) const LONGEST: usize = 4095;
+/// The most folders above a file. Each of them is looked up when a parcel comes.
+pub(super) const MOST_ABOVE: usize = 128;
+
+/// Checks that a path is relative, made of plain names, and neither too long nor too deep.
 pub(super) fn check(path: &str) -> Result<(), String> {
+    if path.len() > LONGEST || above(path).count() > MOST_ABOVE {
+        let start: String = path.chars().take(100).collect();
+        return Err(format!(
+            "{start:?}... is longer than {LONGEST} bytes, or more than {MOST_ABOVE} folders deep"
+        ));
+    }
     let plain = |name: &str| !name.is_empty() && name != "." && name != ".." && !name.contains('\0');
     match path.split('/').all(plain) {
         true => Ok(()),
@@ -20,6 +31,9 @@ pub(super) fn above(path: &str) -> impl Iterator<Item = &str> {
 /// pass another link, and `..` would then mean another folder than the words say.
 pub(super) fn led_to(path: &str, to: &str) -> Result<String, String> {
     let wrong = || format!("{path} is a link to {to:?}: only links to files that are sent along can be sent");
+    if to.len() > LONGEST {
+        return Err(format!("{path} is a link to a path that is longer than {LONGEST} bytes"));
+    }
     let mut folder: Vec<&str> = path.split('/').collect();
     folder.pop();
     if to.starts_with('/') || to.is_empty() || to.contains('\0') {

@@ -131,6 +131,17 @@ fn a_parcel_that_leads_out_of_its_folder_is_refused() {
     for path in ["", "/a", "../a", "a/../b", "a//b", "a/", "./a", "a\0"] {
         assert!(parcel(json!({ path: file() })).is_err(), "{path:?}");
     }
+    for (path, fits) in [
+        ("a".repeat(paths::LONGEST), true),
+        ("a".repeat(paths::LONGEST + 1), false),
+        ("a/".repeat(paths::MOST_ABOVE) + "a", true),
+        ("a/".repeat(paths::MOST_ABOVE + 1) + "a", false),
+    ] {
+        let read = parcel(json!({ &path: file() }));
+        assert_eq!(read.is_ok(), fits, "{path}");
+        assert!(read.err().is_none_or(|why| why.to_string().len() < 300));
+    }
+    assert!(parcel(json!({ "l": { "Link": "a".repeat(paths::LONGEST + 1) } })).is_err());
     for to in ["", "/", "/etc", "..", "./..", "../a", "x/..", "x/./..", "x/../../..", "a\0b"] {
         assert!(parcel(json!({ "l": { "Link": to } })).is_err(), "{to:?}");
     }
