@@ -252,7 +252,7 @@ fn operations_that_the_kernel_takes_one_by_one_are_all_done() {
         assert_eq!(json["completed"], 500, "{json}");
     };
     let ways =
-        [&[][..], &["--close"], &["--rate", "2000"], &["--http2", "--streams", "10", "--body-size", "4KB"]];
+        [&[][..], &["--close"], &["--rate", "2000"], &["--http2", "--streams", "10", "--body-size", "4K"]];
     let server = Served::start(&[]);
     for (number, more) in ways.into_iter().enumerate() {
         let fault = fault(&number.to_string());

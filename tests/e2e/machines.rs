@@ -233,7 +233,7 @@ fn an_agent_that_only_beats_is_given_up() {
     std::fs::write(&script, LESS).expect("it is written");
     let given_up = |less: &str, stop: [&str; 2], why: &str| {
         let machine = exec(&format!("sh -c '{NARROWS} agent | python3 {} {less}'", script.display()));
-        let words = ["load", &server.http, "--gen", &machine, "-c", "2", "--timeout", "1s", "-w", "0s"];
+        let words = ["load", &server.http, "--gen", &machine, "-c", "2", "--timeout", "1s"];
         let own = new_mark();
         run(mark(&mut narrows(words.into_iter().chain(stop)), &own)).code(1).says(&["machine exec:", why]);
         assert_nothing_left(&own);
@@ -241,7 +241,6 @@ fn an_agent_that_only_beats_is_given_up() {
     let (number, time) = (["-n", "50"], ["-d", "1s"]);
     std::thread::scope(|scope| {
         for (less, stop, why) in [
-            ("described", number, "did not describe itself within 10 s"),
             ("ready", number, "was not ready within 31 s"),
             ("goes closed driven", number, "did not say in time what it counted"),
             ("driven", number, "did not say in time what it counted"),

@@ -171,18 +171,6 @@ impl Uring {
         }
     }
 
-    /// Whether two operations can be queued without a submission between them, which would cut their link.
-    fn has_room_for_link(&mut self) -> bool {
-        let mut has_room = || {
-            let queue = self.ring.submission();
-            queue.capacity() - queue.len() >= 2
-        };
-        if has_room() && self.late.is_empty() {
-            return true;
-        }
-        self.flush()
-    }
-
     /// Submits an operation. The slot is not reused before it completes.
     fn operate(&mut self, slots: &mut Slots, conn: Conn, op: Op, entry: squeue::Entry) {
         if let Some(slot) = slots.any(conn) {
@@ -195,8 +183,8 @@ impl Uring {
 
     /// Submits an operation that reports nothing unless it fails.
     #[inline]
-    fn operate_silently(&mut self, conn: Conn, op: Op, entry: squeue::Entry, flags: Flags) {
-        self.push(&entry.flags(Flags::SKIP_SUCCESS | flags).user_data(user_data(op, conn)));
+    fn operate_silently(&mut self, conn: Conn, op: Op, entry: squeue::Entry) {
+        self.push(&entry.flags(Flags::SKIP_SUCCESS).user_data(user_data(op, conn)));
     }
 
     pub(crate) fn connect(
@@ -210,11 +198,13 @@ impl Uring {
         let slot = DestinationSlot::try_from_slot_target(conn.index).ok().filter(|_| conn.index < self.files);
         match (carries, slot) {
             // Few kernels have a ring that binds.
-            (Carries::OneExchange, Some(slot)) if source.is_none() && self.has_room_for_link() => {
+            (Carries::OneExchange, Some(slot)) if source.is_none() => {
                 // No TCP_NODELAY: everything goes out in one send, so Nagle's algorithm holds nothing back.
                 let socket =
                     opcode::Socket::new(address.family(), libc::SOCK_STREAM, 0).file_index(Some(slot));
-                self.operate_silently(conn, Op::Socket, socket.build(), Flags::IO_LINK);
+                // No link to its connect either: the kernel makes a socket before it looks at the next operation. A link is cut if the
+                // kernel has no memory for what follows, and then the socket would come from another thread, too late.
+                self.operate_silently(conn, Op::Socket, socket.build());
             }
             (_, in_table) => {
                 let made = socket::stream_from(address.family(), source);
@@ -291,7 +281,7 @@ impl Uring {
     /// Cancels by user data, which the kernel finds in a hash table. By descriptor it would search all operations.
     fn cancel(&mut self, conn: Conn, op: Op) {
         let entry = opcode::AsyncCancel::new(user_data(op, conn)).build();
-        self.operate_silently(conn, Op::Silent, entry, Flags::empty());
+        self.operate_silently(conn, Op::Silent, entry);
     }
 
     pub(crate) fn send(&mut self, slots: &mut Slots, conn: Conn) {
@@ -306,7 +296,7 @@ impl Uring {
     #[inline]
     pub(crate) fn send_silently(&mut self, slot: &Slot, conn: Conn, bytes: &[u8]) {
         let entry = send_entry(slot, conn, bytes);
-        self.operate_silently(conn, Op::SilentSend, entry, Flags::empty());
+        self.operate_silently(conn, Op::SilentSend, entry);
     }
 
     pub(crate) fn half_close(&mut self, slots: &mut Slots, conn: Conn) {
@@ -343,7 +333,7 @@ impl Uring {
         }
         let receives = slot.reading;
         // Operations take effect in the order of their submission: the next user of the slot comes after this.
-        self.operate_silently(conn, Op::Silent, entry, Flags::empty());
+        self.operate_silently(conn, Op::Silent, entry);
         slots.release(conn);
         if receives {
             self.do_deferred();
