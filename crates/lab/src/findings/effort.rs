@@ -94,6 +94,16 @@ impl Range {
         let out = ratios.len() / 4;
         Some(Self { low: *ratios.get(out)?, high: *ratios.iter().rev().nth(out)? })
     }
+
+    /// The same, and where the mean may lie of what happens rarely and by chance, so that a few trials can have as many of it by chance:
+    /// about 95 % of Poisson counts, whose square roots have the standard deviation 1/2 (Anscombe, Biometrika 35, 1948).
+    fn of_rare(counts: impl Iterator<Item = (f64, f64)> + Clone) -> Option<Self> {
+        let trials = Self::of(counts.clone())?;
+        let (count, time) = counts.fold((0.0, 0.0), |(count, time), (of, by)| (count + of, time + by));
+        let root = f64::sqrt(count);
+        let [low, high] = [(root - 1.0).max(0.0), root + 1.0].map(|root| root * root / time);
+        Some(Self { low: trials.low.min(low), high: trials.high.max(high) })
+    }
 }
 
 /// What TCP sent in one direction. From the account that the kernel keeps of each connection (`TCP_INFO`).
@@ -178,7 +188,7 @@ impl Effort {
             cpu: range(|m| Some(m.system.cpu_s), &worth),
             switches: range(switches, &worth),
             faults: range(faults, &worth),
-            retransmits: range(resent, &elapsed),
+            retransmits: Range::of_rare(trials.clone().filter_map(|m| Some((resent(m)?, elapsed(m))))),
             waited: range(waited, &cpu),
             bytes_out: range(received, &worth),
         };
@@ -311,6 +321,22 @@ mod tests {
         assert_eq!(of(&[None, None]), None);
         // A window in which no connection was opened counts as one without handshakes.
         assert_eq!(of(&[None, Some([5, 0, 0]), None]), Some(0.0));
+    }
+
+    #[test]
+    fn a_few_retransmits_may_be_as_many_by_chance() {
+        let range = |each: u64, trials: usize| {
+            let trial = Measurement { retransmits: each, elapsed_s: 0.3, ..Measurement::default() };
+            let all = vec![trial; trials];
+            let work = Effort::of(&Workload::Requests.about().unit, all.iter());
+            let Range { low, high } = work.ranges.retransmits.expect("it is counted");
+            assert!(low <= each as f64 / 0.3 && each as f64 / 0.3 <= high);
+            (low, high)
+        };
+        // One in each trial against two, and the same in many trials.
+        assert!(range(1, 3).1 > range(2, 3).0);
+        assert!(range(1, 30).1 < range(2, 30).0);
+        assert!(range(0, 3).1 < range(3, 3).0);
     }
 
     #[test]

@@ -329,7 +329,7 @@ pub(super) struct Why<'a> {
 /// What explains that one row is so many times faster than another: the counts in which it had less to do, the one that
 /// differs most first, but signatures before all others and symptoms last. The functions in which the CPU time is that makes the
 /// difference come before all counts. A symptom is none if another
-/// one that is slower, too, has no more of it than the faster one. If the slower one only waits for an acknowledgement, that alone; if no count
+/// one that is slower, too, has no more of it than the faster one, and comes behind the CPU time that may be its cause. If the slower one only waits for an acknowledgement, that alone; if no count
 /// accounts for its CPU time, its own code. None where nothing tells.
 pub(super) fn between(
     workload: Workload,
@@ -357,16 +357,16 @@ pub(super) fn between(
         .collect();
     found.sort_by(|(a, _), (b, _)| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(b.2.cmp(&a.2)));
     let functions = why.cpu.and_then(|cpu| gap.functions(cpu)).or_else(|| gap.waits(why.waits?));
+    let is_explained = functions.is_some() || found.iter().any(|((rank, ..), _)| *rank > Rank::Symptom);
     let counts = found.into_iter().take(MOST).map(|(_, reason)| reason);
-    let found: Vec<Reason> = functions.into_iter().chain(counts).collect();
-    if !found.is_empty() {
-        return found;
-    }
-    let own = gap.own_code().or_else(|| {
-        let shared = gap.on_shared_cores();
-        why.cpu.and_then(|cpu| shared.functions(cpu)).or_else(|| shared.own_code())
-    });
-    own.into_iter().collect()
+    let own = || {
+        gap.own_code().or_else(|| {
+            let shared = gap.on_shared_cores();
+            why.cpu.and_then(|cpu| shared.functions(cpu)).or_else(|| shared.own_code())
+        })
+    };
+    let first = if is_explained { functions } else { own() };
+    first.into_iter().chain(counts).collect()
 }
 
 /// The counts as a table: the usual ones that there are, and others that tell rows apart; none if nothing was counted.
