@@ -92,8 +92,8 @@ impl Route {
     }
 
     /// Ends the request. A chat becomes its script. An answer in which the peer would wait for longer than `patience` is refused: it
-    /// would hold its connection for as long as the peer likes.
-    pub(crate) fn complete(&mut self, patience: Duration) {
+    /// would hold its connection for as long as the peer likes. Returns how many bytes the answer may hold at once, if a script times it.
+    pub(crate) fn complete(&mut self, patience: Duration) -> usize {
         if let Self::Chat(body) = self {
             *self = match Script::of_chat(body) {
                 Err(()) => Self::Refused(400, why::CHAT),
@@ -108,6 +108,10 @@ impl Route {
         };
         if silence > patience {
             *self = Self::Refused(400, why::SILENCE);
+        }
+        match self {
+            Self::Stream(script) => script.weight() as usize,
+            _ => 0,
         }
     }
 

@@ -153,9 +153,10 @@ impl Seat {
         (waiting + self.out.len() + self.sent_bytes, kept)
     }
 
-    /// Whether it has stood still for longer than this, although the server did not let it wait.
+    /// Whether it has stood still for longer than this, although the server did not let it wait. Whoever does not take what is sent is
+    /// not let wait, whatever is due later.
     fn stands_still(&self, patience: Duration, now: Instant) -> bool {
-        now.duration_since(self.moved) > patience && self.peer.waits_until(now).is_none()
+        now.duration_since(self.moved) > patience && (self.sending || self.peer.waits_until(now).is_none())
     }
 
     /// Whether the connection ends once all is sent.

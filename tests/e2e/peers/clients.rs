@@ -233,6 +233,10 @@ const SLOW: &[Case] = &[
         let head = format!("POST /echo HTTP/1.1\r\n{HOST}Content-Length: 8388608\r\n\r\n");
         c.say(head).say(vec![b'x'; 8 << 20]).outlast()
     }),
+    http("an answer of 16 MiB is not read, and events come behind it", "closed", |mut c| {
+        let events = format!("GET /events/1000000?first=1s&gap=1s&size=0 HTTP/1.1\r\n{HOST}\r\n");
+        c.say(format!("GET /bytes/16777216 HTTP/1.1\r\n{HOST}\r\n{events}")).outlast()
+    }),
     http("requests without end, whose answers are not read", "closed", |mut c| {
         c.say_on(format!("GET / HTTP/1.1\r\n{HOST}\r\n").repeat(1000), 0).outlast()
     }),

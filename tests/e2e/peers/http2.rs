@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::{MEMORY, Row, assert_documented, rows};
 use crate::support::peer::{Connection, Peer};
-use crate::support::{Guarded, Served, assert_adds_up, backends, narrows, until};
+use crate::support::{Guarded, Served, assert_adds_up, backends, load_json, narrows, until};
 
 /// What a server does when the generator's preface has come, and the options beside the usual ones.
 struct Case {
@@ -253,4 +254,70 @@ fn one_of_many_streams_is_never_answered() {
 fn one_of_a_million_streams_is_never_answered() {
     let (longest, most) = stuck(1_000_000);
     println!("{} s, {} MiB", longest.as_secs(), most >> 20);
+}
+
+/// Drives a server without a failure.
+fn drive(peer: &Peer, words: &[&str]) -> Value {
+    let url = peer.url("http");
+    let (code, json) = load_json(&[&[&*url, "--http2"], words].concat());
+    assert_eq!(code, 0, "{words:?}: {json}");
+    json
+}
+
+fn answer(stream: u32) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS | END_STREAM, stream, &[0x88])
+}
+
+#[test]
+fn a_body_is_no_timeout_while_its_window_goes_on_opening() {
+    let peer = Peer::new(|mut connection| {
+        connection.http2_preface();
+        // No window.
+        connection.send(frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]));
+        while let Some((kind, flags, stream, _)) = connection.http2_frame() {
+            match kind {
+                HEADERS => (0..14).for_each(|_| {
+                    thread::sleep(Duration::from_millis(250));
+                    connection.send(frame(WINDOW_UPDATE, 0, stream, &1000_u32.to_be_bytes()));
+                }),
+                DATA if flags & END_STREAM != 0 => connection.send(answer(stream)),
+                _ => {}
+            }
+        }
+    });
+    for io in backends() {
+        let words = ["-n", "1", "-c", "1", "--body-size", "14000", "--timeout", "2s", "--reactor", io];
+        let json = drive(&peer, &[&words[..]].concat());
+        assert_eq!(json["completed"], 1, "{json}");
+    }
+}
+
+#[test]
+fn a_body_goes_out_a_second_after_its_head_whatever_other_streams_do() {
+    let peer = Peer::new(|mut connection| {
+        connection.http2_preface();
+        connection.send(frame(SETTINGS, 0, 0, &[]));
+        let mut quick = false;
+        while let Some((kind, flags, stream, _)) = connection.http2_frame() {
+            match kind {
+                // `100 Continue` for all but the first.
+                HEADERS if stream > 1 => connection.send(frame(HEADERS, END_HEADERS, stream, b"\x08\x03100")),
+                DATA if flags & END_STREAM != 0 => {
+                    quick |= stream == 1;
+                    if !quick {
+                        thread::sleep(Duration::from_millis(100));
+                    }
+                    connection.send(answer(stream));
+                }
+                _ => {}
+            }
+        }
+    });
+    for io in backends() {
+        let words = ["-n", "300", "-c", "1", "--streams", "4", "--body-size", "10", "--expect-continue"];
+        let more = ["--timeout", "10s", "--reactor", io];
+        let json = drive(&peer, &[&words[..], &more[..]].concat());
+        assert_eq!(json["completed"], 300, "{json}");
+        assert!(json["no_continue"].as_u64() >= Some(1), "{json}");
+    }
 }

@@ -203,6 +203,12 @@ const SLOW: &[Case] = &[
             (0..1000).flat_map(|number| frame(HEADERS, WHOLE, number * 2 + 1, &block)).collect();
         c.say(greeting(&[0, 4, 0, 0, 0, 0])).say(requests).outlast()
     }),
+    http("wide windows, 16 MB and events, and nothing is read", "closed", |mut c| {
+        let wide = frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0, 0, 0]);
+        let ask = |id, path: &str| frame(HEADERS, WHOLE, id, &get(path));
+        c.say(greeting(&[0, 4, 0x7f, 0, 0, 0])).say(wide);
+        c.say(ask(1, "/bytes/16000000")).say(ask(3, "/events/1000000?first=1s&gap=1s&size=0")).outlast()
+    }),
     http("PING now and then", "closed", |mut c| {
         c.say(greeting(&[])).say_on(frame(PING, 0, 0, &[0; 8]), 100).outlast()
     }),

@@ -112,8 +112,8 @@ impl Answer {
         if let Some(length) = length {
             put_field(&mut head, b"content-length", length.to_string().as_bytes());
         }
-        if let Some(id) = &request.request_id {
-            put_field(&mut head, ID.as_bytes(), id);
+        if let Some(id) = request.request_id.take() {
+            put_field(&mut head, ID.as_bytes(), &id);
         }
         let (body, stream) = if request.head_only { (Body::Bytes(Vec::new()), None) } else { (body, stream) };
         Self { due, head, body, sent: 0, stream, early: false }
@@ -129,13 +129,14 @@ impl Answer {
 
     /// Whether what is to be sent next takes from the windows.
     pub(super) fn needs_window(&self) -> bool {
-        self.head.is_empty() && self.sent < self.body.len()
+        self.head.is_empty() && (self.sent < self.body.len() || !self.is_whole())
     }
 
-    /// The bytes that it holds.
+    /// The bytes that it holds. A stream may hold a piece at any time.
     pub(super) fn held(&self) -> usize {
         let Body::Bytes(bytes) = &self.body else { return self.head.len() };
-        self.head.len() + bytes.len()
+        let piece = self.stream.as_ref().map_or(0, |playing| playing.script.weight() as usize);
+        self.head.len() + bytes.len().max(piece)
     }
 
     /// Whether everything has its place in the body.
@@ -169,7 +170,10 @@ impl Answer {
         if self.due > now {
             return false;
         }
-        self.play(now);
+        // A piece that cannot be sent is not made: a peer may have a thousand streams with closed windows.
+        if stream.allows(connection.allows(1)) > 0 {
+            self.play(now);
+        }
         if !self.head.is_empty() {
             let ends = self.is_whole() && self.body.len() == 0;
             put_headers(out, id, &self.head, ends);

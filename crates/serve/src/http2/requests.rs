@@ -25,6 +25,11 @@ impl Request {
             empty: 0,
         }
     }
+
+    /// How many bytes of it are kept.
+    pub(super) fn held(&self) -> usize {
+        self.route.held() + self.request_id.as_ref().map_or(0, Vec::len)
+    }
 }
 
 impl Stream {
@@ -107,6 +112,8 @@ impl State {
         let place = self.streams.push(Stream::new(id, request, send, window));
         if too_long {
             self.refuse(place, 413, now);
+        } else if self.streams.held().all() > rules.room {
+            self.refuse(place, 503, now);
         } else if end_stream {
             self.complete(place, (now, rules), counts, wants);
         } else if expects {
@@ -170,7 +177,7 @@ impl State {
         wants: &mut Wants,
     ) {
         let Some(stream) = self.streams.get(place) else { return };
-        let (id, is_chat) = (stream.id, matches!(stream.request.route, Route::Chat(_)));
+        let id = stream.id;
         if stream.request.length.is_some_and(|length| length != stream.request.received) {
             return self.spoil(id, Code::PROTOCOL_ERROR);
         }
@@ -180,13 +187,13 @@ impl State {
         if rules.http2.reset_every.is_some_and(|every| self.served.is_multiple_of(every)) {
             return self.reset(id, INTERNAL_ERROR);
         }
-        // A whole chat may be much longer than the request for it.
-        if is_chat && self.streams.held().answers > rules.room {
+        let weight = self.streams.change(place, |stream| stream.request.route.complete(rules.patience));
+        // The answer may be much longer than the request for it.
+        if self.streams.held().all().saturating_add(weight.unwrap_or(0)) > rules.room {
             return self.refuse(place, 503, now);
         }
         let number = self.served;
         self.streams.change(place, |stream| {
-            stream.request.route.complete(rules.patience);
             stream.answer = Some(Answer::new(&mut stream.request, now, number));
         });
         self.queue(place, now);

@@ -41,6 +41,12 @@ pub(super) struct Held {
     pub requests: usize,
 }
 
+impl Held {
+    pub(super) fn all(self) -> usize {
+        self.answers + self.requests
+    }
+}
+
 /// All that are open. The queues may name streams that have ended.
 #[derive(Default)]
 pub(super) struct Streams {
@@ -77,7 +83,9 @@ impl Streams {
     /// Adds a stream, whose id is higher than all before. Returns its place.
     pub(super) fn push(&mut self, stream: Stream) -> usize {
         self.open.push_back(stream);
-        self.open.len() - 1
+        let place = self.open.len() - 1;
+        self.change(place, |_| ());
+        place
     }
 
     pub(super) fn remove(&mut self, place: usize) {
@@ -116,10 +124,7 @@ impl Streams {
         let result = change(stream);
         let before = std::mem::replace(
             &mut stream.held,
-            Held {
-                answers: stream.answer.as_ref().map_or(0, Answer::held),
-                requests: stream.request.route.held(),
-            },
+            Held { answers: stream.answer.as_ref().map_or(0, Answer::held), requests: stream.request.held() },
         );
         self.held.answers = self.held.answers - before.answers + stream.held.answers;
         self.held.requests = self.held.requests - before.requests + stream.held.requests;
@@ -200,7 +205,7 @@ impl Streams {
     /// What all of them hold, counted anew.
     pub(super) fn recount(&self) -> Held {
         let answers = self.open.iter().filter_map(|stream| stream.answer.as_ref());
-        let requests = self.open.iter().map(|stream| stream.request.route.held());
+        let requests = self.open.iter().map(|stream| stream.request.held());
         Held { answers: answers.map(Answer::held).sum(), requests: requests.sum() }
     }
 }

@@ -232,3 +232,28 @@ fn nobody_waits_for_what_a_peer_does_not_take() {
     assert_eq!(conversation.waits_until(now), Some(due));
     assert_eq!(conversation.waits_until(due), None);
 }
+
+#[test]
+fn answers_that_no_window_lets_out_have_a_limit_together() {
+    let (rules, now) = (Rules { room: 10 << 20, ..rules(Http2::USUAL) }, Instant::now());
+    let refused = |path: &str, id: &str| {
+        let mut conversation = Conversation::new(&rules);
+        let asked = |at: u32| {
+            let (mut block, mut out) = (Vec::new(), Vec::new());
+            let fields = [(":method", "GET"), (":scheme", "http"), (":path", path), ("x-request-id", id)];
+            fields.iter().for_each(|(name, value)| put_field(&mut block, name.as_bytes(), value.as_bytes()));
+            put_headers(&mut out, 2 * at + 1, &block, true);
+            out
+        };
+        let mut bytes = greeting(&Settings { window: Some(0), ..Settings::default() });
+        bytes.extend((0..900).flat_map(asked));
+        let answers = frames(&mut conversation, &bytes, &rules, now);
+        let (_, held) = conversation.held();
+        assert!(held < 11 << 20, "{held}");
+        answers.iter().filter(|frame| frame.contains(": 503 ")).count()
+    };
+    // Nine pieces of 1 MiB fit, with their heads.
+    assert_eq!(refused("/events/10?size=1048576", "7"), 891);
+    assert_eq!(refused("/wait/10", "7"), 0);
+    assert!(refused("/wait/10", &"7".repeat(15_000)) > 0);
+}
