@@ -386,6 +386,11 @@ impl<'a, P: Protocol> Driver<'a, P> {
                     if self.window {
                         self.tally.bytes_sent += payload.len() as u64;
                     }
+                    if !P::IN_ORDER {
+                        while let Some(id) = self.protocol.progressed(session) {
+                            lane.exchanges.pushed(id, self.now);
+                        }
+                    }
                     // What others send without an event, they share.
                     if !P::IN_ORDER && io.post(conn, payload.bytes()) {
                         lane.taken = self.now;
@@ -497,9 +502,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
                 }
             } else if lane.overdue(0, self.now, &self.share).is_some() {
                 self.time_out(io, index);
-            } else if self.now.since(lane.last_sent()) >= Tally::CONTINUE
+            } else if let Some(last) = lane.waited(Tally::CONTINUE, self.now)
                 && let Some(session) = &mut lane.session
-                && self.protocol.nudge(session)
+                && self.protocol.nudge(session, last)
             {
                 self.tally.no_continue += u64::from(self.window);
                 self.pump(io, index);

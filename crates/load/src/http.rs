@@ -392,7 +392,7 @@ impl<S: Source> Protocol for Requests<S> {
         decoded
     }
 
-    fn nudge(&mut self, state: &mut State) -> bool {
+    fn nudge(&mut self, state: &mut State, _last: u64) -> bool {
         self.release(state)
     }
 }

@@ -186,8 +186,13 @@ impl<S: Source> Protocol for Requests<S> {
         decoded
     }
 
-    fn nudge(&mut self, session: &mut Self::Session) -> bool {
-        session.state.release_all()
+    fn nudge(&mut self, session: &mut Self::Session, last: u64) -> bool {
+        session.state.release(last)
+    }
+
+    #[inline]
+    fn progressed(&mut self, session: &mut Self::Session) -> Option<u64> {
+        session.state.progressed.pop().map(u64::from)
     }
 }
 

@@ -237,8 +237,12 @@ impl<P: Protocol> Protocol for Layered<P> {
         self.inner.take_decoded()
     }
 
-    fn nudge(&mut self, session: &mut Self::Session) -> bool {
-        session.inner.as_mut().is_some_and(|inner| self.inner.nudge(inner))
+    fn nudge(&mut self, session: &mut Self::Session, last: u64) -> bool {
+        session.inner.as_mut().is_some_and(|inner| self.inner.nudge(inner, last))
+    }
+
+    fn progressed(&mut self, session: &mut Self::Session) -> Option<u64> {
+        self.inner.progressed(session.inner.as_mut()?)
     }
 }
 

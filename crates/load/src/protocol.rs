@@ -164,6 +164,12 @@ pub(crate) trait Protocol {
     /// What to send next. `closing` means that no further exchanges will begin: a stream ends at the next frame boundary.
     fn next(&mut self, session: &mut Self::Session, closing: bool) -> Next;
 
+    /// The id of an exchange of whose body `next` has given a further part, until there is none. The first parts that are given with the
+    /// head do not count. Only where exchanges have no order.
+    fn progressed(&mut self, _session: &mut Self::Session) -> Option<u64> {
+        None
+    }
+
     /// Takes back a payload that was sent.
     fn sent(&mut self, payload: Payload);
 
@@ -187,9 +193,9 @@ pub(crate) trait Protocol {
         Decoded::default()
     }
 
-    /// Stops waiting for an interim answer, on a connection that has sent nothing for a second. Returns whether an exchange
-    /// was waiting for one.
-    fn nudge(&mut self, _session: &mut Self::Session) -> bool {
+    /// Stops waiting for an interim answer: on a connection that has sent nothing for a second, or where exchanges have no order, those up
+    /// to this id, which began a second ago. Returns whether an exchange was waiting for one.
+    fn nudge(&mut self, _session: &mut Self::Session, _last: u64) -> bool {
         false
     }
 }

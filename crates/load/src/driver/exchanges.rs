@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::time::Duration;
 
 use reactor::Time;
 
@@ -21,8 +22,10 @@ pub(super) struct Exchange<R> {
 pub(super) struct Parts {
     /// When the first part arrived; `None` while there are only interim answers.
     pub first: Option<Time>,
-    /// When the last part or interim answer arrived.
+    /// When the last part or interim answer arrived. Zero if none has.
     last: Time,
+    /// When a further part of a long request was given to be sent.
+    pushed: Option<Time>,
     /// What is known of it as a stream, if it is one.
     pub course: Option<Course>,
 }
@@ -154,8 +157,33 @@ impl<R: Copy> Exchanges<R> {
 
     /// Takes note that something arrived: the first part of the answer, if it is none yet, or an interim answer.
     pub(super) fn came(&mut self, id: u64, first: Option<Time>, last: Time) {
-        let parts = self.in_parts.entry(id).or_insert(Parts { first: None, last, course: None });
+        let parts = self.parts_of(id);
         (parts.first, parts.last) = (parts.first.or(first), last);
+    }
+
+    /// Takes note that a further part of a request was given to be sent.
+    pub(super) fn pushed(&mut self, id: u64, now: Time) {
+        self.parts_of(id).pushed = Some(now);
+    }
+
+    fn parts_of(&mut self, id: u64) -> &mut Parts {
+        let none = Parts { first: None, last: Time::ZERO, pushed: None, course: None };
+        self.in_parts.entry(id).or_insert(none)
+    }
+
+    /// When a further part of a request was given to be sent.
+    pub(super) fn last_push(&self, id: u64) -> Option<Time> {
+        self.in_parts.get(&id)?.pushed
+    }
+
+    /// The id of the newest exchange that began so long ago.
+    pub(super) fn began(&self, ago: Duration, now: Time) -> Option<u64> {
+        let is_old = |exchange: &Exchange<R>| now.since(exchange.sent) >= ago;
+        let older = self.later.partition_point(|(id, exchange)| *id != NONE && is_old(exchange));
+        match older.checked_sub(1).and_then(|place| self.later.get(place)) {
+            Some((id, _)) => Some(*id),
+            None => (self.first != NONE && self.oldest.as_ref().is_some_and(is_old)).then_some(self.first),
+        }
     }
 
     /// An exchange, and the parts of its answer.

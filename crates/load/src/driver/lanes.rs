@@ -91,9 +91,13 @@ impl<P: Protocol> Lane<P> {
         }
     }
 
-    /// When it last sent anything.
-    pub(super) fn last_sent(&self) -> Time {
-        self.exchanges.newest().map_or(self.taken, |newest| newest.sent.max(self.taken))
+    /// The newest exchange that has waited for so long for an interim answer, if one does.
+    pub(super) fn waited(&self, ago: Duration, now: Time) -> Option<u64> {
+        if !P::IN_ORDER {
+            return self.exchanges.began(ago, now);
+        }
+        let last_sent = self.exchanges.newest().map_or(self.taken, |newest| newest.sent.max(self.taken));
+        (now.since(last_sent) >= ago).then_some(u64::MAX)
     }
 
     /// The place and the id of the first exchange from this place on that has taken too long.
@@ -116,7 +120,8 @@ impl<P: Protocol> Lane<P> {
         let (taken, heard) = if P::IN_ORDER {
             (self.taken, Some(self.heard))
         } else {
-            (exchange.sent, id.and_then(|id| self.exchanges.last_part(id)))
+            let sent = id.and_then(|id| self.exchanges.last_push(id)).unwrap_or(exchange.sent);
+            (sent, id.and_then(|id| self.exchanges.last_part(id)))
         };
         let sent = exchange.sent.max(taken);
         match (share.idle_timeout, heard) {

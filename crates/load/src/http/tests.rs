@@ -132,15 +132,15 @@ fn the_body_waits_for_100_continue_or_for_the_nudge() {
         assert!(matches!(http.next(&mut state, false), Next::Send(_)), "the head");
         assert!(matches!(http.next(&mut state, false), Next::Nothing), "the body waits");
         if nudged {
-            assert!(http.nudge(&mut state), "a body waited");
+            assert!(http.nudge(&mut state, u64::MAX), "a body waited");
         } else {
             http.receive(&mut state, b"HTTP/1.1 100 Continue\r\n\r\n", &mut Outcomes::default())
                 .expect("interim");
         }
-        assert!(!http.nudge(&mut state), "it waits no longer");
+        assert!(!http.nudge(&mut state, u64::MAX), "it waits no longer");
         let Next::Send(body) = http.next(&mut state, false) else { panic!("the body goes out") };
         assert_eq!(body.bytes().len(), 10);
-        assert!(!http.nudge(&mut state), "the answer is no interim answer");
+        assert!(!http.nudge(&mut state, u64::MAX), "the answer is no interim answer");
     }
 }
 

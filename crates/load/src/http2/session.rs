@@ -62,6 +62,8 @@ pub(crate) struct State<R> {
     pub window: ReceiveWindow,
     /// The ids of the streams that may send more of their bodies, in turn. Some may have ended.
     pub senders: VecDeque<u32>,
+    /// The numbers of exchanges of whose bodies further parts were given to be sent.
+    pub progressed: Vec<u32>,
     /// Streams that ended before the peer knew of it, by their ids.
     forgotten: VecDeque<u32>,
     /// The last stream that the peer processes, if it has said so.
@@ -160,6 +162,7 @@ impl<R: Copy> Session<R> {
             stream_window: window,
             window: ReceiveWindow::new(WINDOW),
             senders: VecDeque::new(),
+            progressed: Vec::new(),
             forgotten: VecDeque::new(),
             last: None,
             parting: None,
@@ -295,11 +298,17 @@ impl<R: Copy> State<R> {
         }
     }
 
-    /// Lets the bodies be sent that wait for `100 Continue`. Returns whether there is one.
-    pub(super) fn release_all(&mut self) -> bool {
-        let waiting = self.streams.iter_mut().filter(|stream| stream.sending.awaits);
-        let any = waiting.map(|stream| stream.sending.awaits = false).count() > 0;
-        (0..self.streams.len()).for_each(|place| self.queue(place));
+    /// Lets the bodies of exchanges up to this one be sent that wait for `100 Continue`. Returns whether there is one.
+    pub(super) fn release(&mut self, last: u64) -> bool {
+        let mut any = false;
+        for place in 0..self.streams.len() {
+            let Some(stream) = self.streams.get_mut(place).filter(|stream| u64::from(stream.number) <= last)
+            else {
+                break;
+            };
+            any |= std::mem::take(&mut stream.sending.awaits);
+            self.queue(place);
+        }
         any
     }
 }

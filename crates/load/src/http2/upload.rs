@@ -217,19 +217,21 @@ impl<R: Copy> State<R> {
     pub(super) fn upload_block(&mut self, body: &mut Body) -> Option<Vec<u8>> {
         let place = self.sender()?;
         let stream = self.streams.get_mut(place)?;
-        let id = stream.id();
+        let (id, number) = (stream.id(), stream.number);
         if !stream.sending.takes_block(body, self.connection) {
             return None;
         }
         stream.sending.sent += BLOCK;
         stream.sending.window.take(BLOCK);
         self.connection.take(BLOCK);
+        self.progressed.push(number);
         self.end_turn(place);
         Some(body.block(id))
     }
 
     /// Appends as much of the bodies as the windows allow, a frame of each stream in turn.
     pub(super) fn upload(&mut self, body: &Body, out: &mut Vec<u8>) {
+        self.progressed.clear();
         while self.may_upload()
             && out.len() < SEND
             && let Some(place) = self.sender()
@@ -237,6 +239,10 @@ impl<R: Copy> State<R> {
         {
             let length = stream.sending.put_frame(stream.id(), body, self.connection, out);
             self.connection.take(length);
+            // A short body goes out with its head.
+            if length > 0 && (stream.sending.is_left() || stream.sending.sent > length) {
+                self.progressed.push(stream.number);
+            }
             if length > 0 && stream.sending.takes_block(body, self.connection) {
                 // The rest needs no copy.
                 break;

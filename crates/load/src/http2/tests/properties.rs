@@ -147,7 +147,7 @@ impl Model {
                 self.known.get_mut(&id).expect("it is open").ended |= !matches!(act, Act::Continue(_));
                 self.say(&bytes);
             }
-            Act::Nudge => _ = self.peer.http.nudge(&mut self.peer.session),
+            Act::Nudge => _ = self.peer.http.nudge(&mut self.peer.session, u64::MAX),
             Act::Cancel(place) => {
                 let Some(id) = self.open(place) else { return };
                 self.peer.http.cancel(&mut self.peer.session, u64::from(id / 2));
