@@ -31,6 +31,31 @@ fn the_commands_of_a_foreign_manifest_are_shown_once_before_they_run() {
     run(&mut systems(&home)).code(0).says(&["probe: echo 'a c'"]);
 }
 
+/// What files say is shown without what would control a terminal or the direction of text.
+#[test]
+fn no_text_of_a_file_controls_the_terminal() {
+    let home = Home::new();
+    let evil = "a\\u001b[31m\\u202eb";
+    let manifest = format!(
+        "name = \"x\"\nrole = \"server\"\nworkloads = [\"requests\"]\nlanguage = \"{evil}\"\nabout = \"{evil}\"\n\
+         [[needs]]\nname = \"{evil}\"\nprobe = [\"false\"]\nget = \"{evil}\"\n[start]\ncommand = [\"x\", \"{{port}}\"]\n"
+    );
+    home.write("systems/x/system.toml", &manifest);
+    home.write("experiments/e.toml", &format!("\"{evil}\" = 1\n"));
+    home.write("requests.json", &format!("{{\"method\": \"GET\", \"url\": \"/\", \"{evil}\": 1}}\n"));
+    for (words, says) in [
+        (&["systems"][..], "needs a"),
+        (&["systems", "--check", "x"], "x"),
+        (&["run", "e"], "unknown field"),
+        (&["load", "http://127.0.0.1:1", "-n", "1", "--requests", "requests.json"], "unknown field"),
+    ] {
+        let ended = home.run(words);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(said.contains(says), "{words:?}: {ended:#?}");
+        assert!(!said.contains(['\u{1b}', '\u{202e}']), "{words:?}: {ended:#?}");
+    }
+}
+
 #[test]
 fn a_run_shows_the_commands_of_its_systems_only() {
     let home = Home::new();

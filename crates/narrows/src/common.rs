@@ -14,6 +14,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub use load::duration;
 use miette::MietteHandlerOpts;
+use printable::printable_lines;
 use systems::{CatalogError, Fleeting, InputError, trace};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
@@ -50,6 +51,11 @@ pub type End = anyhow::Result<ExitCode>;
 /// Prints to standard output.
 pub fn print(text: impl AsRef<[u8]>) -> std::io::Result<()> {
     std::io::stdout().lock().write_all(text.as_ref())
+}
+
+/// Prints lines with texts of others, such as manifests, to standard output.
+pub fn print_lines(text: impl AsRef<str>) -> std::io::Result<()> {
+    print(printable_lines(text.as_ref()))
 }
 
 /// A file that is written completely or not at all: it is written under another name, and renamed when it is on
@@ -101,9 +107,13 @@ impl AtomicFile {
     }
 }
 
-/// Prints a line to standard error and ignores failures. `eprintln!` would panic if the reader has gone, and the work
-/// in progress would be lost.
+/// Prints lines to standard error and ignores failures. `eprintln!` would panic if the reader has gone, and the work
+/// in progress would be lost. They may quote files and programs, and so lose what would control the terminal.
 pub fn say(line: impl std::fmt::Display) {
+    say_as_it_is(printable_lines(&line.to_string()));
+}
+
+fn say_as_it_is(line: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -207,9 +217,10 @@ pub fn exit(end: End) -> ExitCode {
             match error.downcast::<InputError>() {
                 // Without a text the renderer would not even show the file's name.
                 Ok(input) if input.position().is_none() => say(format_args!("narrows: {}", input.one_line())),
-                Ok(input) => say(format_args!("{:?}", miette::Report::new(input))),
+                // What it shows of files is printable, and it has colours.
+                Ok(input) => say_as_it_is(format_args!("{:?}", miette::Report::new(input))),
                 Err(error) => match error.downcast::<CatalogError>() {
-                    Ok(catalog) => say(format_args!("{:?}", miette::Report::new(catalog))),
+                    Ok(catalog) => say_as_it_is(format_args!("{:?}", miette::Report::new(catalog))),
                     Err(error) => say(format_args!("narrows: {error:#}")),
                 },
             }

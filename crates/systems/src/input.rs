@@ -77,7 +77,7 @@ impl Source {
             message,
             help: (!help.is_empty()).then_some(help),
             path: self.path.clone(),
-            shown: Excerpt::new(self.path.to_string_lossy().into_owned(), &self.text, start..end),
+            shown: Excerpt::new(&self.path.to_string_lossy(), &self.text, start..end),
             text: Arc::clone(&self.text),
             span: start..end,
         }))

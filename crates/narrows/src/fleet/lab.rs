@@ -37,9 +37,10 @@ pub enum Task {
     Execute { trial: Box<Trial>, ask: Option<Arc<Ask>> },
 }
 
-/// How long the bench of a machine may say nothing in the midst of a task that runs and builds nothing. Files may come through a
-/// slow pipe.
-const PLAIN: Duration = Duration::from_secs(600);
+/// How long the bench of a machine may say nothing in the midst of a task that runs and builds nothing.
+const PLAIN: Duration = Duration::from_secs(60);
+/// The same where files come, perhaps through a slow pipe.
+const BRINGING: Duration = Duration::from_secs(600);
 /// The same where systems start, work and stop, besides the times of the task. A hook may take ten minutes.
 const RUNNING: Duration = Duration::from_secs(3600);
 /// The same where systems are built.
@@ -49,13 +50,24 @@ impl Task {
     /// How long the bench may say nothing before it is taken for hung, although its machine lives.
     pub fn patience(&self) -> Duration {
         let timing = match self {
-            Self::Open(_) | Self::Know(_) | Self::Unpack(_) | Self::Describe => return PLAIN,
+            Self::Open(_) | Self::Know(_) | Self::Describe => return PLAIN,
+            Self::Unpack(_) => return BRINGING,
             Self::Probe(_) | Self::Prepare { .. } => return BUILDING,
             Self::Look { timing, .. } => timing,
             Self::Execute { trial, .. } => &trial.timing,
         };
         let own = timing.warmup_s + timing.measure_s + timing.timeout_s;
         RUNNING.saturating_add(Duration::try_from_secs_f64(own).unwrap_or(Duration::MAX))
+    }
+
+    /// How long the bench may take to end it after Ctrl-C. A system may take a while to stop.
+    pub fn farewell(&self) -> Duration {
+        match self {
+            Self::Open(_) | Self::Know(_) | Self::Unpack(_) | Self::Describe | Self::Probe(_) => {
+                Duration::from_secs(2)
+            }
+            Self::Prepare { .. } | Self::Look { .. } | Self::Execute { .. } => Duration::from_secs(30),
+        }
     }
 }
 

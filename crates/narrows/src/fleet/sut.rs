@@ -28,8 +28,6 @@ const GLANCE: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The most characters of a line that the machine says.
 const LONGEST_LINE: usize = 1000;
-/// How long a system may take to stop after Ctrl-C.
-const FAREWELL: Duration = Duration::from_secs(30);
 
 /// The machine on which systems run.
 pub struct Sut {
@@ -260,11 +258,12 @@ struct Talk<'a> {
 
 impl Talk<'_> {
     fn until_done(mut self, task: Task) -> Result<Done, Trouble> {
+        let farewell = task.farewell();
         fleet::order(self.remote, &Order::Task(Box::new(task)))?;
         let (mut deadline, mut heard) = (None, Instant::now());
         loop {
             if deadline.is_none() && self.cancel.load(Ordering::Relaxed) {
-                deadline = Some(Instant::now() + FAREWELL);
+                deadline = Some(Instant::now() + farewell);
                 fleet::order(self.remote, &Order::Stop)?;
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {

@@ -45,7 +45,7 @@ pub fn check(args: &Args, catalog: &Catalog, context: Context<'_>, cancel: &Arc<
         let Some(checks) = checks else { return Ok(ExitCode::from(INTERRUPTED)) };
         let checked = Checked { system: manifest.name.clone(), kept: conformance::all_kept(&checks), checks };
         if !args.json {
-            common::print(checked.text())?;
+            common::print_lines(checked.text())?;
         }
         all.push(checked);
     }

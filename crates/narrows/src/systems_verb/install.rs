@@ -53,14 +53,14 @@ pub fn usual(catalog: &Catalog) -> BTreeSet<String> {
 pub fn install(chosen: &[&Manifest], context: Context<'_>, asked: &Asked) -> End {
     let mut before = lacking(chosen, context);
     let not_asked: Vec<Lacking<'_>> = before.extract_if(.., |lacking| !asked.wants(lacking)).collect();
-    common::print(told(&before))?;
+    common::print_lines(told(&before))?;
     let others: Vec<&str> = not_asked
         .iter()
         .filter(|(_, what)| by_release(what))
         .map(|(system, _)| system.name.as_str())
         .collect();
     if !others.is_empty() {
-        common::print(format!("By name it also fetches what these lack: {}\n", others.join(", ")))?;
+        common::print_lines(format!("By name it also fetches what these lack: {}\n", others.join(", ")))?;
     }
     let (packages, releases) = (packages(&before), releases(&before));
     if packages.is_empty() && releases.is_empty() {
@@ -80,7 +80,7 @@ pub fn install(chosen: &[&Manifest], context: Context<'_>, asked: &Asked) -> End
     let mut after = lacking(&again, context);
     after.retain(|(_, what)| by_packages(what) || by_release(what));
     if after.is_empty() {
-        common::print(match packages.is_empty() {
+        common::print_lines(match packages.is_empty() {
             true => "Everything that Debian provides is here now.\n",
             false => "Everything that Debian provides is installed now.\n",
         })?;
@@ -88,7 +88,7 @@ pub fn install(chosen: &[&Manifest], context: Context<'_>, asked: &Asked) -> End
     }
     // If nothing could be installed, the same lines were printed above.
     if all {
-        common::print(told(&after))?;
+        common::print_lines(told(&after))?;
     }
     Ok(ExitCode::FAILURE)
 }
@@ -106,14 +106,14 @@ fn lacking<'a>(manifests: &[&'a Manifest], context: Context<'_>) -> Vec<Lacking<
 fn fetch(releases: &BTreeSet<Debian>, context: Context<'_>) -> anyhow::Result<bool> {
     let mut printed = Ok(());
     let mut say = |line: &str| {
-        let now = common::print(format!("{line}\n"));
+        let now = common::print_lines(format!("{line}\n"));
         printed = std::mem::replace(&mut printed, Ok(())).and(now);
     };
     let failed = debian::fetch(releases, context.cancel, &mut say);
     printed?;
     for (debian, why) in &failed {
         let packages = debian.packages.join(", ");
-        common::print(format!("{packages} of {} cannot be fetched: {why}\n", debian.release))?;
+        common::print_lines(format!("{packages} of {} cannot be fetched: {why}\n", debian.release))?;
     }
     Ok(failed.is_empty())
 }

@@ -66,10 +66,10 @@ pub fn list(chosen: &[&Manifest], catalog: &Catalog, context: Context<'_>, json:
     if json {
         common::print(format!("{}\n", serde_json::to_string_pretty(&all)?))?;
     } else {
-        common::print(text(&all))?;
+        common::print_lines(text(&all))?;
         let left = catalog.manifests().count() - chosen.len();
         if left > 0 {
-            common::print(format!(
+            common::print_lines(format!(
                 "{left} more come from other folders: `narrows systems --all` lists them\n"
             ))?;
         }

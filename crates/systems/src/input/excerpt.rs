@@ -33,7 +33,8 @@ pub(super) struct Excerpt {
 
 impl Excerpt {
     /// What is shown of a text for a place in it, which begins and ends between characters.
-    pub(super) fn new(name: String, text: &Arc<str>, span: Range<usize>) -> Self {
+    pub(super) fn new(name: &str, text: &Arc<str>, span: Range<usize>) -> Self {
+        let (name, text) = (printable::printable(name), &harmless(text));
         let part = |range: Range<usize>| text.get(range).unwrap_or_default();
         let begin = |at: usize| part(0..at).rfind('\n').map_or(0, |newline| newline.saturating_add(1));
         let end = |at: usize| {
@@ -88,8 +89,24 @@ fn shorten(line: &str, place: Range<usize>, to: &mut String) -> Range<usize> {
     new(place.start)..new(place.end)
 }
 
-/// The beginning and the end of a message that is too long.
+/// A text whose characters have their places, and none of which changes how others look.
+fn harmless(text: &Arc<str>) -> Arc<str> {
+    let changes = |c: char| printable::is_hidden(c) && !matches!(c, '\n' | '\t');
+    if !text.contains(changes) {
+        return Arc::clone(text);
+    }
+    let shown = |c: char| match c.len_utf8() {
+        _ if !changes(c) => c,
+        1 => ' ',
+        2 => '\u{a0}',
+        _ => '\u{fffd}',
+    };
+    text.chars().map(shown).collect::<String>().into()
+}
+
+/// A message that is printable, and of one that is too long, its beginning and its end.
 pub(super) fn message(text: String) -> String {
+    let text = printable::printable_lines(&text);
     if text.len() <= LONGEST_MESSAGE {
         return text;
     }

@@ -100,6 +100,19 @@ fn a_long_line_is_shown_around_its_place() {
 }
 
 #[test]
+fn what_is_shown_of_a_file_controls_no_terminal() {
+    let text = "a = 1\n\tb\u{1b}[31m = \"\u{202e}\u{61c}\u{85}\" wrong\n";
+    let place = text.find("wrong").unwrap();
+    let error = Source::new("f\u{1b}", text).error(place..place + 5, "m\u{1b}[2J", "h\u{202e}");
+    let mut shown = String::new();
+    let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor());
+    handler.render_report(&mut shown, &error).unwrap();
+    let hidden = |text: &str| text.contains(|c| printable::is_hidden(c) && c != '\n');
+    assert!(!hidden(&shown) && shown.contains("wrong"), "{shown}");
+    assert!(!error.to_string().contains(printable::is_hidden));
+}
+
+#[test]
 fn a_long_message_is_cut_in_its_middle() {
     let error = |length: usize| Source::new("f", "x").error(0..1, "m".repeat(length), "h".repeat(length));
     assert!(error(2000).one_line().contains(&"m".repeat(2000)));
