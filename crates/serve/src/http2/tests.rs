@@ -255,5 +255,5 @@ fn answers_that_no_window_lets_out_have_a_limit_together() {
     // Nine pieces of 1 MiB fit, with their heads.
     assert_eq!(refused("/events/10?size=1048576", "7"), 891);
     assert_eq!(refused("/wait/10", "7"), 0);
-    assert!(refused("/wait/10", &"7".repeat(15_000)) > 0);
+    assert!(refused("/wait/10", &"7".repeat(20_000)) > 0);
 }
