@@ -161,6 +161,8 @@ impl State {
     fn refuse(&mut self, place: usize, status: u16, now: Instant) {
         self.streams.change(place, |stream| {
             stream.request.route = Route::Refused(status, "");
+            // As over HTTP/1.1, it is not repeated.
+            stream.request.request_id = None;
             let mut answer = Answer::new(&mut stream.request, now, 0);
             answer.early = true;
             stream.answer = Some(answer);
