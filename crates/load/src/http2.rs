@@ -206,7 +206,10 @@ impl<S: Source> Requests<S> {
         self.source.head(stream.request, table, stream.id(), out, &mut stream.sending);
         stream.sending.window = wire::h2::SendWindow::new(*initial);
         *unsent -= 1;
-        state.queue(place);
+        // Most requests have no body.
+        if stream.sending.is_left() {
+            state.queue(place);
+        }
     }
 }
 
