@@ -11,7 +11,7 @@ use crate::load_tls::Issued;
 use crate::support::{Guarded, Served, backends, has, load, load_json, until};
 
 /// Drives with HTTP/2 and these words. Returns the JSON of a drive that succeeded.
-fn drive(url: &str, words: &[&str]) -> Value {
+pub fn drive(url: &str, words: &[&str]) -> Value {
     let (code, json) = load_json(&[&[url, "--http2"], words].concat());
     assert_eq!(code, 0, "{words:?}: {json}");
     json

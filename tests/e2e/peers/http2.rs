@@ -8,8 +8,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{MEMORY, Row, assert_documented, rows};
+use crate::load_http2::drive;
 use crate::support::peer::{Connection, Peer};
-use crate::support::{Guarded, Served, assert_adds_up, backends, load_json, narrows, until};
+use crate::support::{Guarded, Served, assert_adds_up, backends, narrows, until};
 
 /// What a server does when the generator's preface has come, and the options beside the usual ones.
 struct Case {
@@ -36,6 +37,11 @@ const OK: &[u8] = &[0x88];
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("a short frame").to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A right answer without a body.
+fn answer(stream: u32) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS | END_STREAM, stream, OK)
 }
 
 /// Sends the settings, and, when the first request has come, these bytes.
@@ -200,7 +206,7 @@ fn stick(mut connection: Connection, others: u64) {
     while answered < others {
         let Some((kind, _, stream, _)) = connection.http2_frame() else { return };
         if kind == HEADERS && stream > 1 {
-            answers.extend(frame(HEADERS, END_HEADERS | END_STREAM, stream, OK));
+            answers.extend(answer(stream));
             answered += 1;
         }
         if connection.is_drained() || answered == others {
@@ -256,18 +262,6 @@ fn one_of_a_million_streams_is_never_answered() {
     println!("{} s, {} MiB", longest.as_secs(), most >> 20);
 }
 
-/// Drives a server without a failure.
-fn drive(peer: &Peer, words: &[&str]) -> Value {
-    let url = peer.url("http");
-    let (code, json) = load_json(&[&[&*url, "--http2"], words].concat());
-    assert_eq!(code, 0, "{words:?}: {json}");
-    json
-}
-
-fn answer(stream: u32) -> Vec<u8> {
-    frame(HEADERS, END_HEADERS | END_STREAM, stream, &[0x88])
-}
-
 #[test]
 fn a_body_is_no_timeout_while_its_window_goes_on_opening() {
     let peer = Peer::new(|mut connection| {
@@ -287,7 +281,7 @@ fn a_body_is_no_timeout_while_its_window_goes_on_opening() {
     });
     for io in backends() {
         let words = ["-n", "1", "-c", "1", "--body-size", "14000", "--timeout", "2s", "--reactor", io];
-        let json = drive(&peer, &[&words[..]].concat());
+        let json = drive(&peer.url("http"), &words);
         assert_eq!(json["completed"], 1, "{json}");
     }
 }
@@ -316,7 +310,7 @@ fn a_body_goes_out_a_second_after_its_head_whatever_other_streams_do() {
     for io in backends() {
         let words = ["-n", "300", "-c", "1", "--streams", "4", "--body-size", "10", "--expect-continue"];
         let more = ["--timeout", "10s", "--reactor", io];
-        let json = drive(&peer, &[&words[..], &more[..]].concat());
+        let json = drive(&peer.url("http"), &[&words[..], &more].concat());
         assert_eq!(json["completed"], 300, "{json}");
         assert!(json["no_continue"].as_u64() >= Some(1), "{json}");
     }

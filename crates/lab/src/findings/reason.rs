@@ -328,9 +328,9 @@ pub(super) struct Why<'a> {
 
 /// What explains that one row is so many times faster than another: the counts in which it had less to do, the one that
 /// differs most first, but signatures before all others and symptoms last. The functions in which the CPU time is that makes the
-/// difference come before all counts. A symptom is none if another
-/// one that is slower, too, has no more of it than the faster one, and comes behind the CPU time that may be its cause. If the slower one only waits for an acknowledgement, that alone; if no count
-/// accounts for its CPU time, its own code. None where nothing tells.
+/// difference come before all counts. A symptom is no reason if another row that is slower, too, has no more of it than the faster one.
+/// Otherwise it comes behind the CPU time, which may be its cause. If the slower one only waits for an acknowledgement, that alone; if
+/// no count accounts for its CPU time, its own code. None where nothing tells.
 pub(super) fn between(
     workload: Workload,
     figure: Figure,

@@ -18,7 +18,7 @@ pub(super) struct Exchange<R> {
     pub request: R,
 }
 
-/// What is known of an answer that arrives in parts.
+/// What is known of an exchange whose answer arrives in parts, or whose request is sent in parts.
 pub(super) struct Parts {
     /// When the first part arrived; `None` while there are only interim answers.
     pub first: Option<Time>,
@@ -67,7 +67,7 @@ pub(super) struct Exchanges<R> {
     begun: u64,
     /// How many wait to begin.
     waiting: usize,
-    /// What is known of answers that arrive in parts, by their ids. Each part is looked up, and thousands may be open.
+    /// What is known of exchanges that go in parts, by their ids. Each part is looked up, and thousands may be open.
     in_parts: HashMap<u64, Parts, BuildHasherDefault<Fibonacci>>,
 }
 
