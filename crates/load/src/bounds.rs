@@ -111,6 +111,11 @@ impl<'a> Scope<'a> {
         if self.finishes { 0 } else { self.places }
     }
 
+    /// How many connections were replaced. Their unfinished exchanges began anew on others.
+    fn renewed(&self) -> u64 {
+        self.tally.multiplexed.map_or(0, |counts| counts.renewed)
+    }
+
     /// How much of something all threads can do in the whole drive.
     fn possible(&self, per_s: f64) -> u64 {
         (per_s * self.threads as f64 * (self.lasted.as_secs_f64() + 0.1)) as u64

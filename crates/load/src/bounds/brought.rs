@@ -54,7 +54,12 @@ pub(crate) fn payload(value: &u64, scope: &Scope<'_>) -> Fit {
 }
 
 pub(crate) fn streams(value: &u64, scope: &Scope<'_>) -> Fit {
-    at_most(*value, scope.tally.successes, "`successes`")
+    let Tally { successes, events, in_flight, .. } = scope.tally;
+    at_most(*value, *successes, "`successes`")?;
+    // Each event belongs to a stream. That stream ended rightly, failed, is open, or began anew on another connection.
+    let others = scope.failures.saturating_add(*in_flight).saturating_add(scope.renewed());
+    let least = u64::from(*events > 0 && others == 0);
+    at_least(*value, least, "`events` without errors or exchanges in flight")
 }
 
 pub(crate) fn cut_streams(value: &u64, scope: &Scope<'_>) -> Fit {

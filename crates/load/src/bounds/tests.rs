@@ -200,7 +200,13 @@ fn streams_that_are_wrong_when_the_window_closes_count_once() {
 #[test]
 fn a_drive_that_is_interrupted_is_accepted() {
     for before in [Duration::ZERO, Duration::from_millis(10), Duration::from_millis(60)] {
-        for job in [requests("/", |_| {}), at_rate(1000.0, requests("/slow", |_| {}))] {
+        let jobs = [
+            requests("/", |_| {}),
+            at_rate(1000.0, requests("/slow", |_| {})),
+            requests("/events", |_| {}),
+            at_rate(200.0, requests("/events", |_| {})),
+        ];
+        for job in jobs {
             let (cancel, began) = (AtomicBool::new(false), Instant::now());
             let tally = thread::scope(|scope| {
                 let drive = scope.spawn(|| crate::drive(&job, &cancel, &|_| {}).expect("it drives"));
@@ -391,6 +397,39 @@ fn the_rows_of_streams_have_bounds() {
             ("pool_wait", |t| t.pool_wait = Some(Times::default())),
         ],
     );
+}
+
+#[test]
+fn ended_streams_are_counted_and_have_first_events() {
+    let ended = Job { ending: Ending::Finish, ..requests("/events", |_| {}) };
+    refuses(
+        &ended,
+        &[
+            ("streams", |t| (t.streams, t.longest_gap) = (0, None)),
+            ("first_event", |t| t.first_event = None),
+            ("first_event", |t| {
+                let gaps = t.longest_gap.as_ref().map_or(0, Times::answers);
+                t.first_event = Some(times(gaps.saturating_sub(1), 1));
+            }),
+        ],
+    );
+    let open = at_rate(200.0, requests("/events", |_| {}));
+    refuses(&open, &[("first_event", |t| (t.first_event, t.first_event_service) = (None, None))]);
+}
+
+#[test]
+fn events_may_be_of_streams_that_began_anew() {
+    let mut job = requests("/events", |http| http.http2 = true);
+    job.pipeline = 10;
+    let counts = |renewed| Multiplexed { asked: 10, reached: 7, renewed, ..Multiplexed::default() };
+    let mut tally = Tally { events: 3, event_reads: 3, elapsed: Duration::from_secs(1), ..Tally::default() };
+    tally.total.connections = 3;
+    let check = |renewed| {
+        let asked = Asked { job: &job, lasted: Duration::from_secs(2), whole: false };
+        let tally = Tally { multiplexed: Some(counts(renewed)), ..tally.clone() };
+        tally.check(&asked).map_err(|why| why.row)
+    };
+    assert_eq!((check(1), check(0)), (Ok(()), Err("streams")));
 }
 
 #[test]

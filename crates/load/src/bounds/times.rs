@@ -25,8 +25,7 @@ pub(crate) fn early_ages(value: &Times, scope: &Scope<'_>) -> Fit {
 
 /// How many exchanges can have begun their answers: those that are begun anew, twice.
 fn begun_answers(scope: &Scope<'_>) -> u64 {
-    let renewed = scope.tally.multiplexed.map_or(0, |counts| counts.renewed);
-    scope.arrivals.saturating_add(renewed.saturating_mul(scope.job.pipeline as u64))
+    scope.arrivals.saturating_add(scope.renewed().saturating_mul(scope.job.pipeline as u64))
 }
 
 /// Times of the beginnings of answers. Streams that fail or are cut have them, too.
@@ -36,6 +35,11 @@ pub(crate) fn begun(value: &Option<Times>, scope: &Scope<'_>) -> Fit {
 
 /// In an open loop those are among them whose first event never came.
 pub(crate) fn first_event(value: &Option<Times>, scope: &Scope<'_>) -> Fit {
+    let Tally { longest_gap, per_token, .. } = scope.tally;
+    let answers = |times: &Option<Times>| times.as_ref().map_or(0, Times::answers);
+    // A stream with a gap or with tokens has had its first event. That may have come before the window.
+    let least = answers(longest_gap).max(answers(per_token)).saturating_sub(scope.edge());
+    part("a number of answers", at_least(answers(value), least, "`longest_gap` and `per_token`"))?;
     let Some(times) = value else { return Ok(()) };
     if !scope.open {
         return begun(value, scope);
