@@ -54,9 +54,11 @@ pub(crate) struct Judge {
     max_answer: u64,
     /// Whether the bytes of bodies matter, not only their number.
     reads: bool,
-    /// Whether every answer needs a closer look: its bytes matter, its connection ends with it, or no answer has shown yet
-    /// whether they are streams.
+    /// Whether every answer needs a closer look: its head is looked at, or its connection ends with it. It changes with `looks`.
     closely: bool,
+    /// Whether the head of an answer that arrives whole is looked at. It is if bodies are read, if the last right answer was a stream, if
+    /// answers must be streams, and until the first answer with a right status.
+    looks: bool,
     /// Whether the answer that came last was compressed.
     compressed: bool,
     inspector: Option<Box<Inspector>>,
@@ -83,7 +85,8 @@ impl Judge {
         let (max_answer, form) = (target.max_answer, target.stream);
         let rules = Arc::new(Rules::of(&expect.checks, first));
         let (expect, keeps) = (Expect { length, ..expect }, target.keep_alive);
-        Self { expect, max_answer, reads, keeps, closely: true, compressed: false, inspector, form, rules }
+        let (closely, looks) = (true, true);
+        Self { expect, max_answer, reads, keeps, closely, looks, compressed: false, inspector, form, rules }
     }
 
     /// Whether a whole answer is surely right: one that needs no closer look.
@@ -136,7 +139,8 @@ impl Judge {
         self.closely || (length.is_none() && !ended)
     }
 
-    /// The stream that begins with this head, if it is one. Once an answer was none, those that arrive whole are not looked at.
+    /// The stream that begins with this head, if it is one. After an answer that was no
+    /// stream, answers that arrive whole are not looked at. One that comes in parts still is.
     #[inline(never)]
     pub(crate) fn stream(&mut self, head: Head<'_>) -> Option<Box<Stream>> {
         if !self.expect.status.contains(head.status) {
@@ -144,7 +148,8 @@ impl Judge {
         }
         self.compressed = is_compressed(head);
         let form = self.form.filter(|_| !self.compressed).or_else(|| Form::of(head));
-        self.closely = self.reads || !self.keeps || form.is_some() || self.rules.are_any();
+        self.looks = self.reads || form.is_some() || self.form.is_some() || self.rules.are_any();
+        self.closely = self.looks || !self.keeps;
         form.map(|form| Box::new(Stream::new(form, self.max_answer, Arc::clone(&self.rules))))
     }
 
@@ -179,7 +184,7 @@ impl Judge {
         head: &ResponseHead<'_>,
         body: &[u8],
     ) -> Result<Option<Box<Stream>>, Fault> {
-        let mut stream = self.stream(Head::http1(head.status, head.bytes));
+        let mut stream = if self.looks { self.stream(Head::http1(head.status, head.bytes)) } else { None };
         self.add(answer, body, &mut None, &mut stream).map(|()| stream)
     }
 
