@@ -91,6 +91,33 @@ fn a_process_that_does_not_descend_from_the_command_is_measured_if_asked() {
         .code(0);
 }
 
+/// A server that listens and then forks 200 times. Each parent ends at once. The last child answers.
+const HOPS: &str = "import os, socket, sys
+listener = socket.create_server(('127.0.0.1', int(sys.argv[1])), backlog=1000)
+for _ in range(200):
+    if os.fork():
+        os._exit(0)
+while True:
+    connection = listener.accept()[0]
+    try:
+        while connection.recv(65536):
+            connection.sendall(b'HTTP/1.1 200 OK\\r\\ncontent-length: 2\\r\\n\\r\\nok')
+    except OSError:
+        pass
+";
+
+/// Chance decides whether it forks during a search; the unit tests of trees try each order.
+#[test]
+fn a_server_that_forks_during_the_search_is_no_stranger() {
+    if !has("python3") {
+        return;
+    }
+    let home = Home::new();
+    home.write("hops.py", HOPS);
+    let words = ["try", "python3 hops.py {port}", "-c", "1", "--rounds", "1", "-d", "50ms", "--warmup", "0s"];
+    home.run(words.into_iter().chain(["--ready", "60s"])).code(0);
+}
+
 #[test]
 fn nginx_in_the_background_is_measured_and_ended() {
     let Some(nginx) = installed("nginx") else { return };

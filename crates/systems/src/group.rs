@@ -122,7 +122,7 @@ impl Group {
         if exit != Exit::Code(0) || self.ended.is_some() {
             return Some(exit);
         }
-        if !self.tree.living().is_empty() {
+        if self.tree.lives() {
             return None;
         }
         // Daemons are this process's children, because their own parents have ended.
@@ -221,7 +221,7 @@ impl Group {
                 wait::for_end(pid, deadline);
                 sys::reap(pid);
             }
-            self.tree.living().is_empty()
+            !self.tree.lives()
         });
     }
 }

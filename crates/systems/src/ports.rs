@@ -111,19 +111,23 @@ pub(crate) enum Holder {
     Own,
     /// Another process.
     Stranger,
-    /// Nobody at the moment, or it changed hands during the search; ask again.
+    /// Not known: nobody listens, the socket changed hands, or processes came and went during the search. Ask again.
     Unsettled,
 }
 
 /// Finds out whether a process of this tree listens there.
 pub(crate) fn holder(at: SocketAddr, tree: &Tree) -> Holder {
     let inodes = listeners::listening(at);
-    if tree.members().into_iter().any(|pid| proc::holds(pid, &inodes)) {
-        return Holder::Own;
+    if inodes.is_empty() {
+        return Holder::Unsettled;
     }
-    // A server may close one listener and open another between the two readings above. Only a socket that existed both
-    // before and after the search belongs to someone else.
-    if listeners::listening(at).is_disjoint(&inodes) { Holder::Unsettled } else { Holder::Stranger }
+    match tree.any(|pid| proc::holds(pid, &inodes)) {
+        Some(true) => Holder::Own,
+        // A server may close one listener and open another during the search. Only a socket that existed both before and after it
+        // belongs to someone else.
+        Some(false) if !listeners::listening(at).is_disjoint(&inodes) => Holder::Stranger,
+        _ => Holder::Unsettled,
+    }
 }
 
 /// The ports on which processes of this tree listen.

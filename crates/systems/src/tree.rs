@@ -5,6 +5,7 @@
 //! it. Narrows writes a mark into it before the program begins. Every descendant inherits the mark, and `/proc` shows it to
 //! everybody. Where the kernel refuses the mark, only the process group is known.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -17,6 +18,9 @@ use crate::sys;
 
 /// The bits of a mark that number the programs of a run. Those above name the run.
 const OF_PROGRAM: u32 = 20;
+
+/// How often processes are listed at most. The search ends earlier if a listing has no new process.
+const LISTINGS: usize = 5;
 
 /// A process of this group, or with this mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,23 +99,28 @@ impl Tree {
         stat.group == self.group || stat.began >= self.since && proc::locks_limit(pid) == Some(self.mark.0)
     }
 
-    /// Those of these processes that belong to it and fit.
-    fn fitting(&self, pids: impl Iterator<Item = u32>, fits: impl Fn(&Stat) -> bool) -> Vec<u32> {
-        let ours = |pid: &u32| proc::stat(*pid).is_some_and(|stat| fits(&stat) && self.takes(*pid, &stat));
-        pids.filter(ours).collect()
+    /// Whether this process belongs to it and fits.
+    fn fits(&self, pid: u32, fits: impl Fn(&Stat) -> bool) -> bool {
+        proc::stat(pid).is_some_and(|stat| fits(&stat) && self.takes(pid, &stat))
     }
 
-    /// The same among the descendants of this process. It reads the list of each thread of these descendants, and few other processes.
-    fn find(&self, fits: impl Fn(&Stat) -> bool) -> Vec<u32> {
+    /// All its processes, and some others. Reads the lists of children of their threads, and little else, if the kernel has such lists.
+    /// Otherwise these are all processes of the machine.
+    fn candidates(&self) -> Vec<u32> {
         match descent::of(self.group, self.starter) {
-            Some(descendants) => self.fitting(descendants.into_iter(), fits),
-            None => self.fitting(proc::pids(), fits),
+            Some(descendants) => descendants.into_iter().collect(),
+            None => proc::pids().collect(),
         }
+    }
+
+    /// Those of its processes that fit.
+    fn find(&self, fits: impl Fn(&Stat) -> bool) -> Vec<u32> {
+        self.candidates().into_iter().filter(|pid| self.fits(*pid, &fits)).collect()
     }
 
     /// Its processes, including zombies. For readings while it works: it may have many threads, and processes come and go.
     pub(crate) fn members(&self) -> Vec<u32> {
-        self.fitting(proc::pids(), |_| true)
+        proc::pids().filter(|pid| self.fits(*pid, |_| true)).collect()
     }
 
     /// Its processes, including zombies, when it is to end.
@@ -124,6 +133,22 @@ impl Tree {
         self.find(Stat::lives)
     }
 
+    /// Whether a process of it has not ended. Also true if that cannot be told.
+    pub(crate) fn lives(&self) -> bool {
+        any(|| self.own_or_gone(self.candidates()), |pid| self.fits(pid, Stat::lives)) != Some(false)
+    }
+
+    /// Whether a process of it meets a condition. `None` if that cannot be told, because processes come and go.
+    pub(crate) fn any(&self, meets: impl Fn(u32) -> bool) -> Option<bool> {
+        any(|| self.own_or_gone(proc::pids().collect()), |pid| self.has(pid) && meets(pid))
+    }
+
+    /// Those of these processes that are its own or are gone. One that is gone may have been its own, and may have forked.
+    fn own_or_gone(&self, mut pids: Vec<u32>) -> Vec<u32> {
+        pids.retain(|pid| proc::stat(*pid).is_none_or(|stat| self.takes(*pid, &stat)));
+        pids
+    }
+
     /// Those that have not ended and have left the process group.
     pub(crate) fn strays(&self) -> Vec<u32> {
         self.find(|stat| stat.lives() && stat.group != self.group)
@@ -131,7 +156,7 @@ impl Tree {
 
     /// Whether a process belongs to it.
     pub(crate) fn has(&self, pid: u32) -> bool {
-        proc::stat(pid).is_some_and(|stat| self.takes(pid, &stat))
+        self.fits(pid, |_| true)
     }
 
     /// The tree of the group of this process.
@@ -148,8 +173,25 @@ impl Tree {
     }
 }
 
+/// Whether a listed process meets a condition. A process may fork after it was listed and end before it is looked at, as daemons do. Its
+/// child is in the next listing. So this lists again until there is no new process. `None` if each listing has a new one.
+fn any(listed: impl Fn() -> Vec<u32>, meets: impl Fn(u32) -> bool) -> Option<bool> {
+    let mut seen = HashSet::new();
+    for _ in 0..LISTINGS {
+        let new: Vec<u32> = listed().into_iter().filter(|pid| seen.insert(*pid)).collect();
+        if new.is_empty() {
+            return Some(false);
+        }
+        if new.into_iter().any(&meets) {
+            return Some(true);
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::os::unix::process::CommandExt;
     use std::process::{Child, Stdio};
 
@@ -161,6 +203,22 @@ mod tests {
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::null());
         mark.put(&mut command);
         command.spawn().unwrap()
+    }
+
+    #[test]
+    fn a_process_that_begins_during_a_listing_is_found() {
+        // The processes at each listing, and the one that meets the condition when its turn comes.
+        let found = |listings: &[&[u32]], right: u32| {
+            let next = Cell::new(0);
+            let listed = || listings[next.replace(next.get() + 1).min(listings.len() - 1)].to_vec();
+            any(listed, |pid| pid == right)
+        };
+        assert_eq!(found(&[&[1, 2]], 2), Some(true));
+        assert_eq!(found(&[&[1, 2]], 3), Some(false));
+        assert_eq!(found(&[&[]], 3), Some(false));
+        assert_eq!(found(&[&[1], &[2]], 2), Some(true), "1 has forked 2 and ended");
+        assert_eq!(found(&[&[1], &[1, 2], &[3]], 3), Some(true), "2 has done the same");
+        assert_eq!(found(&[&[1], &[2], &[3], &[4], &[5], &[6]], 7), None, "they come and go all the time");
     }
 
     #[test]

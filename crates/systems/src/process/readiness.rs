@@ -268,7 +268,7 @@ impl Running {
         matches!(&self.held, Processes::Ours(group) if ports::only_at_v6(port, group.tree()))
     }
 
-    /// Who holds the socket that just answered. `None` means that the socket changed hands meanwhile: ask again.
+    /// Who holds the socket that just answered. `None` means that this is not known yet: ask again.
     fn settled_holder(&self, at: SocketAddr) -> Option<Holder> {
         match &self.held {
             Processes::Ours(group) => {
