@@ -146,9 +146,11 @@ fn sides_that_cannot_agree_are_told() {
 fn a_handshake_that_does_not_end_is_a_connection_that_does_not_come() {
     let silent = Peer::new(|mut connection| connection.wait_end());
     for io in backends() {
-        let words = ["-n", "2", "-c", "2", "--insecure", "--timeout", "300ms", "--reactor", io];
+        let words = ["-n", "2", "-c", "2", "--insecure", "--timeout", "1s", "--reactor", io];
         let (_, json) = load_json(&[&[&*silent.url("https")], &words[..]].concat());
         assert_eq!(json["errors"], serde_json::json!({"connect_timeout": 2}), "{json}");
+        let first = json["first_errors"]["connect_timeout"].as_str().expect("an example");
+        assert!(first.contains("the TLS handshake did not end"), "{json}");
     }
     let closing = Peer::new(|mut connection| connection.wait_unread());
     let (_, json) = load_json(&[&closing.url("https"), "-n", "2", "-c", "1", "--insecure"]);

@@ -516,7 +516,9 @@ impl<'a, P: Protocol> Driver<'a, P> {
     /// connection.
     fn time_out(&mut self, io: &mut Io, index: usize) {
         if !self.lanes[index].ready {
-            return self.give_up(io, index, Fault::new(ErrorClass::ConnectTimeout, Seen::Nothing), false);
+            let session = self.lanes[index].session.as_ref();
+            let seen = session.map_or(Seen::Nothing, |session| self.protocol.hindrance(session));
+            return self.give_up(io, index, Fault::new(ErrorClass::ConnectTimeout, seen), false);
         }
         let fault = Fault::new(ErrorClass::RequestTimeout, Seen::Nothing);
         let mut from = 0;

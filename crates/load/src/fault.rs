@@ -135,6 +135,8 @@ pub enum Seen {
         /// How many bytes there are.
         len: u8,
     },
+    /// The connection was made, but no request can begin on it, for this reason.
+    Unready(&'static str),
     /// A success before the request's body was sent.
     Early,
     /// More of something than is accepted.
@@ -305,6 +307,7 @@ impl fmt::Display for Fault {
                 write!(f, "{} {}", from.name(), Code(code))?;
                 if len > 0 { write!(f, " \"{}\"", shown(&text, len)) } else { Ok(()) }
             }
+            Seen::Unready(why) => write!(f, "the connection was made, but {why}"),
             Seen::Early => f.write_str("a success before the body of its request was sent"),
             Seen::Limit { of, what } => write!(f, "more than {of} {what}"),
             Seen::Bytes(bytes, len) => {

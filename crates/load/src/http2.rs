@@ -102,6 +102,13 @@ impl<S: Source> Protocol for Requests<S> {
         session.state.standing()
     }
 
+    fn hindrance(&self, session: &Self::Session) -> Seen {
+        Seen::Unready(match session.state.greeted {
+            true => "the server allows no requests: its SETTINGS_MAX_CONCURRENT_STREAMS is 0",
+            false => "the server sent no SETTINGS in time",
+        })
+    }
+
     #[inline]
     fn pick(&mut self) -> S::Request {
         self.source.pick()

@@ -114,6 +114,12 @@ impl<P: Protocol> Protocol for Layered<P> {
         }
     }
 
+    fn hindrance(&self, session: &Self::Session) -> Seen {
+        session.inner.as_ref().map_or(Seen::Unready("the TLS handshake did not end in time"), |inner| {
+            self.inner.hindrance(inner)
+        })
+    }
+
     fn handshake(&self, session: &Self::Session) -> Option<Handshake> {
         session.channel.as_ref()?.as_ref().ok()?.handshake()
     }

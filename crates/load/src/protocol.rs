@@ -134,6 +134,11 @@ pub(crate) trait Protocol {
     /// How the session stands. It is asked again after each event.
     fn standing(&self, session: &Self::Session) -> Standing;
 
+    /// Why a session is not ready, if that is known.
+    fn hindrance(&self, _session: &Self::Session) -> Seen {
+        Seen::Nothing
+    }
+
     /// What the opening agreed on, when the session is ready.
     fn handshake(&self, _session: &Self::Session) -> Option<Handshake> {
         None

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{MEMORY, Row, assert_documented, rows};
 use crate::load_http2::drive;
 use crate::support::peer::{Connection, Peer};
-use crate::support::{Guarded, Served, assert_adds_up, backends, narrows, until};
+use crate::support::{Guarded, Served, assert_adds_up, backends, load_json, narrows, until};
 
 /// What a server does when the generator's preface has come, and the options beside the usual ones.
 struct Case {
@@ -57,6 +57,11 @@ fn begin(connection: &mut Connection, bytes: &[u8]) {
 /// The frame after which no further requests come on the connection.
 fn last() -> Vec<u8> {
     frame(GOAWAY, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 0])
+}
+
+/// Settings that allow no streams.
+fn no_streams() -> Vec<u8> {
+    frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 0])
 }
 
 /// Sends these bytes again and again, and reads nothing.
@@ -147,6 +152,15 @@ const CASES: &[Case] = &[
         treat: |c| flood(c, &[], &frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])),
     },
     Case { peer: "no SETTINGS, ever", class: "connect_timeout", words: SOON, treat: |mut c| c.wait_end() },
+    Case {
+        peer: "SETTINGS that allow no streams",
+        class: "connect_timeout",
+        words: SOON,
+        treat: |mut c| {
+            c.send(no_streams());
+            c.wait_end();
+        },
+    },
     Case { peer: "SETTINGS, and no answer", class: "request_timeout", words: SOON, treat: |c| say(c, &[]) },
     Case {
         peer: "a window that never opens",
@@ -260,6 +274,24 @@ fn one_of_many_streams_is_never_answered() {
 fn one_of_a_million_streams_is_never_answered() {
     let (longest, most) = stuck(1_000_000);
     println!("{} s, {} MiB", longest.as_secs(), most >> 20);
+}
+
+#[test]
+fn a_connection_on_which_no_request_can_begin_says_why() {
+    for (settings, why) in
+        [(no_streams(), "the server allows no requests"), (Vec::new(), "the server sent no SETTINGS")]
+    {
+        let peer = Peer::new(move |mut connection| {
+            connection.send(settings.clone());
+            connection.wait_end();
+        });
+        for io in backends() {
+            let words = ["--http2", "-n", "1", "-c", "1", "--timeout", "2s", "--reactor", io];
+            let (_, json) = load_json(&[&[&*peer.url("http")], &words[..]].concat());
+            let first = json["first_errors"]["connect_timeout"].as_str().expect("an example");
+            assert!(first.contains(why), "{json}");
+        }
+    }
 }
 
 #[test]
