@@ -51,7 +51,9 @@ type Kind = Option<Vec<Counter>>;
 impl Calls {
     /// Starts counting for every thread of these processes, and for every thread and process that they start later.
     pub fn begin(processes: &[u32]) -> Self {
-        let tasks: Vec<u32> = processes.iter().copied().flat_map(proc::tasks).collect();
+        // The kernel refuses a counter for a zombie, but only after a grace period of RCU (synchronize_rcu) for each event.
+        let lives = |task: &u32| proc::stat(*task).is_some_and(|stat| stat.lives());
+        let tasks: Vec<u32> = processes.iter().copied().flat_map(proc::tasks).filter(lives).collect();
         let traced = |name: &str| tracepoint(name).ok().and_then(|event| open(&tasks, &event));
         let reads = READS.iter().map(|(name, _)| traced(&format!("syscalls/sys_enter_{name}"))).collect();
         let mut calls =
