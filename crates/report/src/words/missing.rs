@@ -1,10 +1,11 @@
 //! Why a figure is not compared, as a sentence with what to do.
 
 use lab::experiment::Asks;
-use lab::findings::{Comparison, Estimate, FigureView, Missing};
+use lab::findings::{Comparison, Estimate, FailedTrials, FigureView, Missing};
 
 use super::doubts::{self, evidence};
 use super::options::Asked;
+use super::warnings::without_figure;
 use crate::number::{percent, seconds, several};
 
 /// Why the figure of a scenario is not compared. The experiment's failures are those of its trials that failed.
@@ -12,7 +13,7 @@ pub(crate) fn missing(e: &FigureView<'_>, of: &Estimate, why: &Missing) -> Strin
     let label = e.label(&of.scenario);
     let failure = e.failures.iter().find(|failure| failure.scenario == label);
     match (why, failure) {
-        (Missing::Failed, Some(f)) => format!("{label} failed at {}: {}", f.stage, f.reason),
+        (Missing::Failed, Some(failure)) => failed(failure),
         _ => format!("{label}: {}", reason(why, Asked::of(e))),
     }
 }
@@ -44,11 +45,27 @@ pub(crate) fn reason(why: &Missing, asked: Asked) -> String {
     }
 }
 
+/// Trials that failed, and with what.
+fn failed(f: &FailedTrials) -> String {
+    format!("{} failed at {}: {}", f.scenario, f.stage, f.reason)
+}
+
 /// Why a comparison has no ratio.
 pub(super) fn without_ratio(e: &FigureView<'_>, c: &Comparison) -> String {
     let both = [c.scenario, c.against].map(|at| &e.estimates[at]);
     let why = both.into_iter().find_map(|of| Some(missing(e, of, &of.missing(e, e.figure)?)));
-    why.unwrap_or_else(|| "the two have fewer than three rounds in common".to_owned())
+    why.unwrap_or_else(|| few_rounds(e, both.into_iter(), "the two have fewer than three rounds in common"))
+}
+
+/// That these have too few rounds in common, and why: trials that failed or have no figure.
+fn few_rounds<'a>(e: &FigureView<'_>, mut of: impl Iterator<Item = &'a Estimate>, said: &str) -> String {
+    let failed_at = |label: &str| e.failures.iter().find(|failure| failure.scenario == label).map(failed);
+    let without = |system: &str| {
+        let (_, advice) = without_figure(e).find(|(of, _)| *of == system)?;
+        Some(format!("{}; {}", advice.message, advice.remedy))
+    };
+    let why = of.find_map(|of| failed_at(&e.label(&of.scenario)).or_else(|| without(&of.scenario.system)));
+    why.map_or_else(|| said.to_owned(), |why| format!("{said} ({why})"))
 }
 
 /// Why what the experiment asks about is not compared.
@@ -87,7 +104,7 @@ pub(super) fn of_all(e: &FigureView<'_>) -> String {
     let all = e.missing();
     let why: Vec<String> = all.iter().take(NAMED).map(|(of, why)| missing(e, of, why)).collect();
     match (&why[..], all.len().saturating_sub(NAMED)) {
-        ([], _) => "no two rows have three rounds in common".to_owned(),
+        ([], _) => few_rounds(e, e.estimates.iter(), "no two rows have three rounds in common"),
         (some, 0) => some.join("; "),
         (some, more) => format!("{}; and {}", some.join("; "), several(more as u64, "other row")),
     }

@@ -3,7 +3,7 @@
 use lab::experiment::{Asks, Figure};
 use lab::findings::{
     Behind, By, Claim, Comparison, Counted, ExperimentFindings, FailedTrials, FigureFindings, Findings,
-    Interaction, Ratio, Reason, Silence, Withheld,
+    Interaction, Ratio, Reason, Silence, Withheld, WithoutFigure,
 };
 use lab::plan::Base;
 use measurement::doubt::Evidence;
@@ -396,6 +396,11 @@ fn a_question_without_an_answer_is_said_to_have_none() {
     e.figures[0].comparisons.iter_mut().filter(|c| c.by == By::System).for_each(|c| c.ratio = None);
     let why = "the systems cannot be compared: the two have fewer than three rounds in common";
     assert_eq!(unanswered(&e, Asks::Systems), why);
+    let evidence = Evidence::NothingEnded { attempts: 1, window_s: 0.3 };
+    let without = |system: &str| WithoutFigure { system: system.to_owned(), evidence: evidence.clone() };
+    e.figures[0].without_figure = vec![without("a third one"), without("slow")];
+    let because = "slow: a trial has no figure: none of 1 operation ended in 300 ms; a longer window (measure_s), or less work per operation";
+    assert_eq!(unanswered(&e, Asks::Systems), format!("{why} ({because})"));
     e.figures[0].comparisons.retain(|c| c.by != By::System);
     let apart = "no systems are compared: no two of them ran at the same point";
     assert_eq!(unanswered(&e, Asks::Systems), apart);

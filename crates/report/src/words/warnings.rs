@@ -123,15 +123,24 @@ pub(crate) fn outlier(outlier: &Outlier) -> String {
     format!("{scenario} in round {round} was {} as fast as its median, and counts: {because}", times(*ratio))
 }
 
-/// The trials without a figure: for each system and reason their number, and the first of them.
+/// What else there is to know: the trials without a figure, the duets, and the cost of a connection.
 pub(crate) fn notes(e: &FigureView<'_>) -> Vec<String> {
+    let without = without_figure(e).map(|(_, advice)| advice.message);
+    without.chain(duets(e)).chain(per_connection(e)).collect()
+}
+
+/// The trials without a figure: for each system and reason their number, and the first of them.
+pub(super) fn without_figure<'a>(e: &FigureView<'a>) -> impl Iterator<Item = (&'a str, Advice)> {
     let mut groups: BTreeMap<(&str, Doubt), (usize, &Evidence)> = BTreeMap::new();
     for WithoutFigure { system, evidence } in e.without_figure {
         groups.entry((system, evidence.doubt())).or_insert((0, evidence)).0 += 1;
     }
-    let note = |((system, _), (trials, first)): ((&str, Doubt), (usize, &Evidence))| match trials {
-        1 => format!("{system}: a trial has no figure: {}", evidence(first)),
-        _ => format!("{system}: {trials} trials have no figure; in the first, {}", evidence(first)),
-    };
-    groups.into_iter().map(note).chain(duets(e)).chain(per_connection(e)).collect()
+    let asked = Asked::of(e);
+    groups.into_iter().map(move |((system, doubt), (trials, first))| {
+        let message = match trials {
+            1 => format!("{system}: a trial has no figure: {}", evidence(first)),
+            _ => format!("{system}: {trials} trials have no figure; in the first, {}", evidence(first)),
+        };
+        (system, Advice { message, remedy: doubts::remedy(doubt, asked) })
+    })
 }
