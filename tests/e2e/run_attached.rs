@@ -2,11 +2,14 @@
 
 use std::net::TcpStream;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use crate::support;
 use crate::support::home::Home;
+use crate::support::peer::Peer;
 use crate::support::{Guarded, Served, has, until};
-use lab::observation::Stage;
+use lab::observation::{Outcome, Stage};
 use measurement::Measurement;
 
 /// A manifest that names a server at this address.
@@ -74,6 +77,29 @@ fn the_declared_answer_is_checked() {
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
     let advice = report["experiments"][0]["figures"][0]["advice"].to_string();
     assert!(advice.contains("mine does not do the work of the others: another answer"), "{advice}");
+}
+
+#[test]
+fn a_run_that_is_stopped_and_goes_on_loses_nothing() {
+    let server = Peer::new(|mut connection| {
+        while connection.request().is_some() {
+            thread::sleep(Duration::from_millis(20));
+            connection.ok();
+        }
+    });
+    let home = Home::new();
+    let mut run = home.spawn(&["try", &server.url("http"), "--rounds", "1", "-d", "300ms", "-c", "2"]);
+    while run.running() {
+        run.signal(libc::SIGSTOP);
+        thread::sleep(Duration::from_millis(5));
+        run.signal(libc::SIGCONT);
+        thread::sleep(Duration::from_millis(25));
+    }
+    run.end().code(0);
+    let trials = home.observations();
+    let right = |m: &Measurement| m.successes > 0 && m.errors.is_empty();
+    let all = trials.iter().all(|seen| matches!(&seen.outcome, Outcome::Measured(m) if right(m)));
+    assert!(all, "{trials:#?}");
 }
 
 #[test]

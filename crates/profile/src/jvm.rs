@@ -6,7 +6,7 @@
 //! (attachListener_posix.cpp of OpenJDK).
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -54,8 +54,7 @@ fn ask(process: u32) -> Option<()> {
     stream.set_write_timeout(Some(PATIENCE)).ok()?;
     stream.write_all(REQUEST).ok()?;
     // It answers and closes when the map is written.
-    let mut answer = [0; 256];
-    while stream.read(&mut answer).is_ok_and(|read| read > 0) {}
+    let _ = io::copy(&mut stream, &mut io::sink());
     Some(())
 }
 
