@@ -139,8 +139,8 @@ impl Judge {
         self.closely || (length.is_none() && !ended)
     }
 
-    /// The stream that begins with this head, if it is one. After an answer that was no
-    /// stream, answers that arrive whole are not looked at. One that comes in parts still is.
+    /// The stream that begins with this head, if it is one. After an answer that was none, only answers that come in parts are
+    /// looked at.
     #[inline(never)]
     pub(crate) fn stream(&mut self, head: Head<'_>) -> Option<Box<Stream>> {
         if !self.expect.status.contains(head.status) {
