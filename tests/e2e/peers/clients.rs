@@ -45,6 +45,16 @@ impl Client {
         Self(stream)
     }
 
+    /// Reads what has arrived or arrives next. A read with a time limit is interrupted if the process stands still (signal(7)).
+    pub(super) fn read(&mut self, piece: &mut [u8]) -> usize {
+        loop {
+            match self.0.read(piece) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => return read.expect("the server answers"),
+            }
+        }
+    }
+
     /// Sends bytes. Ignores an error, because the server may have gone.
     pub(super) fn say(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let _ = self.0.write_all(bytes.as_ref());
@@ -253,11 +263,7 @@ pub(super) fn healthy(mut client: Client, over: &AtomicBool) -> u64 {
         let mut answer = Vec::new();
         while !answer.ends_with(b"\r\n\r\nok") {
             let mut piece = [0; 512];
-            let length = match client.0.read(&mut piece) {
-                // The machine stood still in the meantime.
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                read => read.expect("no error beside a hostile client"),
-            };
+            let length = client.read(&mut piece);
             assert!(length > 0, "the server closed a healthy connection");
             answer.extend_from_slice(&piece[..length]);
         }
