@@ -1,7 +1,7 @@
 //! Why a figure is not compared, as a sentence with what to do.
 
 use lab::experiment::Asks;
-use lab::findings::{Comparison, Estimate, FailedTrials, FigureView, Missing};
+use lab::findings::{Comparison, Estimate, FigureView, Missing};
 
 use super::doubts::{self, evidence};
 use super::options::Asked;
@@ -10,12 +10,8 @@ use crate::number::{percent, seconds, several};
 
 /// Why the figure of a scenario is not compared. The experiment's failures are those of its trials that failed.
 pub(crate) fn missing(e: &FigureView<'_>, of: &Estimate, why: &Missing) -> String {
-    let label = e.label(&of.scenario);
-    let failure = e.failures.iter().find(|failure| failure.scenario == label);
-    match (why, failure) {
-        (Missing::Failed, Some(failure)) => failed(failure),
-        _ => format!("{label}: {}", reason(why, Asked::of(e))),
-    }
+    let failure = if matches!(why, Missing::Failed) { failed(e, of) } else { None };
+    failure.unwrap_or_else(|| format!("{}: {}", e.label(&of.scenario), reason(why, Asked::of(e))))
 }
 
 /// The same without the name of the scenario.
@@ -45,9 +41,11 @@ pub(crate) fn reason(why: &Missing, asked: Asked) -> String {
     }
 }
 
-/// Trials that failed, and with what.
-fn failed(f: &FailedTrials) -> String {
-    format!("{} failed at {}: {}", f.scenario, f.stage, f.reason)
+/// With what the trials of a scenario failed that did.
+fn failed(e: &FigureView<'_>, of: &Estimate) -> Option<String> {
+    let label = e.label(&of.scenario);
+    let failure = e.failures.iter().find(|failure| failure.scenario == label)?;
+    Some(format!("{label} failed at {}: {}", failure.stage, failure.reason))
 }
 
 /// Why a comparison has no ratio.
@@ -59,12 +57,11 @@ pub(super) fn without_ratio(e: &FigureView<'_>, c: &Comparison) -> String {
 
 /// That these have too few rounds in common, and why: trials that failed or have no figure.
 fn few_rounds<'a>(e: &FigureView<'_>, mut of: impl Iterator<Item = &'a Estimate>, said: &str) -> String {
-    let failed_at = |label: &str| e.failures.iter().find(|failure| failure.scenario == label).map(failed);
-    let without = |system: &str| {
-        let (_, advice) = without_figure(e).find(|(of, _)| *of == system)?;
+    let without = |of: &Estimate| {
+        let (_, advice) = without_figure(e).find(|(system, _)| *system == of.scenario.system)?;
         Some(format!("{}; {}", advice.message, advice.remedy))
     };
-    let why = of.find_map(|of| failed_at(&e.label(&of.scenario)).or_else(|| without(&of.scenario.system)));
+    let why = of.find_map(|of| failed(e, of).or_else(|| without(of)));
     why.map_or_else(|| said.to_owned(), |why| format!("{said} ({why})"))
 }
 
