@@ -9,7 +9,7 @@ use crate::support;
 use crate::support::home::Home;
 use crate::support::peer::Peer;
 use crate::support::{Guarded, Served, has, until};
-use lab::observation::{Outcome, Stage};
+use lab::observation::Stage;
 use measurement::Measurement;
 
 /// A manifest that names a server at this address.
@@ -96,10 +96,7 @@ fn a_run_that_is_stopped_and_goes_on_loses_nothing() {
         thread::sleep(Duration::from_millis(25));
     }
     run.end().code(0);
-    let trials = home.observations();
-    let right = |m: &Measurement| m.successes > 0 && m.errors.is_empty();
-    let all = trials.iter().all(|seen| matches!(&seen.outcome, Outcome::Measured(m) if right(m)));
-    assert!(all, "{trials:#?}");
+    home.assert_all_right("a server beside a run that is stopped and goes on");
 }
 
 #[test]

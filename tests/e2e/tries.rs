@@ -1,7 +1,6 @@
 //! `narrows try`: commands, settings of a command and running servers, without a file.
 
 use lab::observation::Outcome;
-use measurement::Measurement;
 
 use crate::support::home::Home;
 use crate::support::{NARROWS, Served, has, run, squeezed};
@@ -366,10 +365,7 @@ fn answers_that_vary_are_measured() {
     ] {
         let ended = run(more).code(0);
         assert!(squeezed(&ended.stdout).contains(said), "{more:?}: {ended:#?}");
-        let trials = home.observations();
-        let right = |m: &Measurement| m.successes > 0 && m.errors.is_empty();
-        let all = trials.iter().all(|seen| matches!(&seen.outcome, Outcome::Measured(m) if right(m)));
-        assert!(all, "{more:?}: {trials:#?}");
+        home.assert_all_right(&format!("{more:?}"));
     }
     // What the first look cannot know is told with what was seen, what was expected, and what to do.
     let ended = run(&["--path", "/later"]);
@@ -438,12 +434,7 @@ fn a_server_that_shows_its_folder_is_measured() {
     let home = Home::new();
     let words = ["try", "python3 -m http.server {port} --bind 127.0.0.1"];
     home.run(words.into_iter().chain(SHORT)).code(0);
-    let trials = home.observations();
-    let right = |m: &Measurement| m.successes > 0 && m.errors.is_empty();
-    assert!(
-        trials.iter().all(|seen| matches!(&seen.outcome, Outcome::Measured(m) if right(m))),
-        "{trials:#?}"
-    );
+    home.assert_all_right("a server that shows its folder");
 }
 
 #[test]

@@ -235,6 +235,14 @@ impl Home {
         store.resolve("last").and_then(|run| store.observations(run)).unwrap_or_default()
     }
 
+    /// Asserts that each trial of the newest run was measured, with answers that were all right. `what` was measured.
+    pub fn assert_all_right(&self, what: &str) {
+        let trials = self.observations();
+        let right = |m: &Measurement| m.successes > 0 && m.errors.is_empty();
+        let all = trials.iter().all(|seen| matches!(&seen.outcome, Outcome::Measured(m) if right(m)));
+        assert!(all, "{what}: {trials:#?}");
+    }
+
     /// The measurements of a system's trials. All of them must have succeeded.
     pub fn measured(&self, system: &str) -> Vec<Measurement> {
         let measured: Vec<Measurement> = self
