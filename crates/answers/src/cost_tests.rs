@@ -67,10 +67,11 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn compressed_bodies() {
+    type Made = fn(usize) -> Vec<u8>;
     let head = Head::http1(200, b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n");
     let encodings = Encodings::of(head).expect("a coding");
     // One body, and so many behind each other, with the bytes in each unit of size.
-    let table: [(fn(usize) -> Vec<u8>, usize); 3] = [
+    let table: [(Made, usize); 3] = [
         (|size| gzip(&vec![b'a'; 100 * size]), 100),
         (|size| gzip(b"a").repeat(size), 1),
         (|size| gzip(b"").repeat(size), 0),
