@@ -70,7 +70,7 @@ fn compressed_bodies() {
     type Made = fn(usize) -> Vec<u8>;
     let head = Head::http1(200, b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n");
     let encodings = Encodings::of(head).expect("a coding");
-    // One body, and so many behind each other, with the bytes in each unit of size.
+    // One body, and many behind each other. The number says how many bytes are decoded for each unit of size.
     let table: [(Made, usize); 3] = [
         (|size| gzip(&vec![b'a'; 100 * size]), 100),
         (|size| gzip(b"a").repeat(size), 1),
