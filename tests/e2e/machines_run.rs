@@ -8,7 +8,7 @@ use measurement::Measurement;
 use serde_json::Value;
 
 use crate::support::home::Home;
-use crate::support::{Ended, NARROWS};
+use crate::support::{Ended, NARROWS, has};
 
 const CLOSED: &str = "[[grid]]\nconnections = 4\n";
 
@@ -113,6 +113,57 @@ fn a_machine_gets_the_systems_that_it_lacks() {
     let short = ["--rounds", "3", "-d", "200ms", "--warmup", "50ms"];
     let ended = home.run([&["try", &command][..], &short, &on_it].concat()).code(0);
     assert!(ended.stdout.contains("narrows"), "{ended:#?}");
+    home.assert_nothing_left();
+}
+
+/// Passes on what an agent says, and multiplies a field of each measurement.
+const LIAR: &str = r#"
+import json, sys
+field, times = sys.argv[1], float(sys.argv[2])
+said, out = sys.stdin.buffer, sys.stdout.buffer
+def spoil(value):
+    if isinstance(value, dict):
+        if "elapsed_s" in value and field in value:
+            kind = type(value[field])
+            value[field] = kind(value[field] * times)
+        value = list(value.values())
+    for part in value if isinstance(value, list) else []:
+        spoil(part)
+while len(head := said.read(4)) == 4:
+    message = json.loads(said.read(int.from_bytes(head, "big")))
+    if "executed" in str(message):
+        spoil(message)
+    text = json.dumps(message).encode()
+    out.write(len(text).to_bytes(4, "big") + text)
+    out.flush()
+"#;
+
+#[test]
+fn a_machine_cannot_say_other_counts_than_this_side_has() {
+    if !has("python3") {
+        return;
+    }
+    let home = Home::new();
+    home.twin("twin");
+    home.timed_experiment("requests", "[\"twin\"]", 1, 0.2, CLOSED);
+    home.write("liar.py", LIAR);
+    let machine = |field: &str, times: &str| {
+        let script = home.path("liar.py").display().to_string();
+        format!("exec:sh -c '{NARROWS} agent | python3 {script} {field} {times}'")
+    };
+    let run = |field: &str, times: &str| {
+        run_on(&home, &["--sut", &machine(field, times), "--gen", "local", "--address", "127.0.0.1"])
+    };
+    run("elapsed_s", "1").code(0);
+    together(&home, 1);
+    for (field, times) in [("elapsed_s", "0.5"), ("units", "1000"), ("payload_bytes", "0")] {
+        run(field, times).code(1);
+        let why = format!("`{field}` is not what this side counted in any of its drives");
+        let is_refused =
+            |outcome: &Outcome| matches!(outcome, Outcome::Failed(failure) if failure.reason.contains(&why));
+        let seen = home.observations();
+        assert!(!seen.is_empty() && seen.iter().all(|seen| is_refused(&seen.outcome)), "{seen:#?}");
+    }
     home.assert_nothing_left();
 }
 

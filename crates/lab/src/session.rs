@@ -30,6 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub use account::shortest_window;
 pub use bench::Bench;
 pub use clients::measurement_of_line;
 #[cfg(test)]

@@ -131,6 +131,21 @@ macro_rules! measurement {
                     ..Self::default()
                 }
             }
+
+            /// The name of the first count of a generator that is another one in `other`. What describes the system is not compared.
+            pub fn counts_unlike(&self, other: &Self) -> Option<&'static str> {
+                $($(if self.$saved != other.$saved {
+                    return Some(stringify!($saved));
+                })?)*
+                let derived = [
+                    ("edges", self.edges == other.edges),
+                    ("mean_error_us", self.mean_error_us == other.mean_error_us),
+                    ("generator.cpu_s", self.generator.cpu_s == other.generator.cpu_s),
+                    ("generator.busiest_core", self.generator.busiest_core == other.generator.busiest_core),
+                    ("metered", self.metered == other.metered),
+                ];
+                derived.into_iter().find(|(_, alike)| !alike).map(|(name, _)| name)
+            }
         }
     };
 }

@@ -6,6 +6,7 @@ pub mod lab;
 pub mod path;
 pub mod reconnecting;
 pub mod sut;
+mod witness;
 pub mod workshop;
 
 use std::net::{IpAddr, SocketAddr};

@@ -19,6 +19,7 @@ use serve::CounterSnapshot;
 use systems::{Catalog, Limit, Manifest, Parcel, is_reference};
 
 use super::lab::{Brought, Done, Ended, Files, Opening, Reply, Task, Want};
+use super::witness::Witness;
 use crate::fleet::{self, AgentReply, At, Order, ServeOrder};
 use crate::{built_in, common};
 
@@ -45,6 +46,8 @@ pub struct Sut {
     environment: serde_json::Value,
     /// Why it could not even say which systems it has.
     away: Option<Away>,
+    /// What this side saw of the last task.
+    seen: Witness,
 }
 
 /// Why a task has no result.
@@ -96,6 +99,7 @@ impl Sut {
             known: BTreeSet::new(),
             environment,
             away: None,
+            seen: Witness::default(),
         };
         let address = match sut.open() {
             Ok(address) => address,
@@ -191,10 +195,12 @@ impl Sut {
         self.converse(task)
     }
 
-    /// What the machine says of a trial. A measurement that cannot be true is a failure of the trial.
-    fn checked(&self, outcome: Outcome) -> Outcome {
+    /// What the machine says of a trial. A measurement that cannot be true, or that is not what this side saw, is a failure of the trial.
+    fn checked(&self, trial: &Trial, outcome: Outcome) -> Outcome {
         let Outcome::Measured(measured) = &outcome else { return outcome };
-        let Err(why) = measured.check() else { return outcome };
+        let Err(why) = measured.check().and_then(|()| self.seen.check(trial, measured)) else {
+            return outcome;
+        };
         let reason = format!(
             "machine {}: its measurement makes no sense: {why}; do not trust this machine, and run the trial again",
             self.machine
@@ -213,7 +219,9 @@ impl Sut {
     fn converse(&mut self, task: Task) -> Result<Done, Trouble> {
         let Some(remote) = &mut self.remote else { return Err(self.unasked()) };
         let (generator, patience) = (&*self.generator, task.patience());
-        let talk = Talk { remote, generator, cancel: &self.cancel, patience, serving: None };
+        self.seen = Witness::default();
+        let seen = &mut self.seen;
+        let talk = Talk { remote, generator, cancel: &self.cancel, patience, seen, serving: None };
         let done = talk.until_done(task);
         if matches!(done, Err(Trouble::Lost(_))) {
             self.remote = None;
@@ -251,8 +259,9 @@ struct Talk<'a> {
     remote: &'a mut Remote,
     generator: &'a dyn Generator,
     cancel: &'a AtomicBool,
-    /// How long the bench may say nothing. A machine beats even if its bench hangs.
+    /// How long the bench may take until it is done or wants something driven or served. A machine beats even if its bench hangs.
     patience: Duration,
+    seen: &'a mut Witness,
     serving: Option<Box<dyn Serving + 'a>>,
 }
 
@@ -260,7 +269,8 @@ impl Talk<'_> {
     fn until_done(mut self, task: Task) -> Result<Done, Trouble> {
         let farewell = task.farewell();
         fleet::order(self.remote, &Order::Task(Box::new(task)))?;
-        let (mut deadline, mut heard) = (None, Instant::now());
+        // What it says on its way is no progress, and neither is a look at what was counted.
+        let (mut deadline, mut advanced) = (None, Instant::now());
         loop {
             if deadline.is_none() && self.cancel.load(Ordering::Relaxed) {
                 deadline = Some(Instant::now() + farewell);
@@ -277,22 +287,31 @@ impl Talk<'_> {
                     ),
                     done => return Ok(done),
                 },
-                Some(AgentReply::Want(want)) => self.answer(*want)?,
-                Some(_) => return Err(fleet::unasked(self.remote).into()),
-                None if heard.elapsed() < self.patience => continue,
-                None => {
-                    let seconds = self.patience.as_secs();
-                    let why =
-                        format!("it has said nothing of its task for {seconds} s: look what it does there");
-                    return Err(Trouble::Lost(MachineError { gone: true, ..self.remote.error(why) }));
+                Some(AgentReply::Want(want)) => {
+                    let is_progress = !matches!(*want, Want::Counts);
+                    self.answer(*want)?;
+                    if is_progress {
+                        // The time in which this side drives is not the bench's.
+                        advanced = Instant::now();
+                    }
                 }
+                Some(_) => return Err(fleet::unasked(self.remote).into()),
+                None => {}
             }
-            // The time in which this side drives is not the bench's.
-            heard = Instant::now();
+            if advanced.elapsed() >= self.patience {
+                let seconds = self.patience.as_secs();
+                let why = format!("its task has not advanced for {seconds} s: look what it does there");
+                return Err(Trouble::Lost(MachineError { gone: true, ..self.remote.error(why) }));
+            }
         }
     }
 
     fn answer(&mut self, want: Want) -> Result<(), Trouble> {
+        if let Want::Drive(_) | Want::Serve(_) = want
+            && let Err(why) = self.seen.wants()
+        {
+            return Err(self.remote.error(why).into());
+        }
         let reply = match want {
             Want::Drive(assignment) => Reply::Driven(self.drive(*assignment)?.map(Box::new).into()),
             Want::Serve(work) => Reply::Serves(
@@ -309,7 +328,7 @@ impl Talk<'_> {
                 None => no_server(),
             }),
             Want::StopServing => Reply::Counted(match self.serving.take() {
-                Some(server) => server.stop().into(),
+                Some(server) => server.stop().inspect(|counts| self.seen.served(*counts)).into(),
                 None => no_server(),
             }),
         };
@@ -332,7 +351,11 @@ impl Talk<'_> {
             Moment::Closed => tell(&speaker, Reply::WindowClosed),
             Moment::Passed { .. } => {}
         };
-        Ok(self.generator.drive(&job, self.cancel, &watch))
+        let driven = self.generator.drive(&job, self.cancel, &watch);
+        if let Ok(driven) = &driven {
+            self.seen.drove(&job, driven);
+        }
+        Ok(driven)
     }
 }
 
@@ -405,7 +428,7 @@ impl Executor for Sut {
         let systems = BTreeSet::from([trial.scenario.system.clone()]);
         let task = Task::Execute { trial: Box::new(trial.clone()), ask: trial.ask.clone() };
         match self.say_with(&systems, task) {
-            Ok(Done::Executed(Ended::Well(outcome))) => Ok(self.checked(outcome)),
+            Ok(Done::Executed(Ended::Well(outcome))) => Ok(self.checked(trial, outcome)),
             Ok(Done::Executed(Ended::Failed(failure))) => Ok(Outcome::Failed(failure)),
             Ok(Done::Executed(Ended::Interrupted)) | Err(Trouble::Interrupted) => Err(Interrupted),
             Ok(_) => failed(self.unasked()),
@@ -452,9 +475,10 @@ mod tests {
             generator: &Here { cores: Vec::new() },
             cancel: &cancel,
             patience: Duration::from_millis(100),
+            seen: &mut Witness::default(),
             serving: None,
         };
         let Err(Trouble::Lost(error)) = talk.until_done(Task::Describe) else { panic!("it must be lost") };
-        assert!(error.gone && error.why.contains("said nothing of its task"), "{error}");
+        assert!(error.gone && error.why.contains("its task has not advanced"), "{error}");
     }
 }
