@@ -115,6 +115,11 @@ fn one_limit_bounds_what_a_file_and_each_verb_may_plan() {
     // A search weighs pairs of values, and says so.
     let tune = ["tune", "./s {port} {w}", "--fake", "truth.toml", "-k"];
     lab.narrows(&[&tune[..], &["w=1..257"]].concat()).code(2).says(&["at most 256", "weighs each pair"]);
+    // It writes its plan after each round, so its trials are small.
+    let values = ["a", "b"].map(|text| text.repeat(60 << 10)).join(",");
+    lab.narrows(&[&tune[..], &[&format!("w={values}")]].concat())
+        .code(2)
+        .says(&["cannot be tuned: its trials take up to", "and may take 16: give shorter values"]);
     // A long argument is shown around what is wrong.
     let long = lab.run(&["--set", &connections(5001)]).code(1).says(&["`connections` has 5001 values"]);
     assert!(long.stderr.len() < 2000, "{}", long.stderr);

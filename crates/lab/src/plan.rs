@@ -33,8 +33,8 @@ use crate::experiment::{Experiment, Figure, Form};
 use crate::observation::{LONGEST_TRIAL_S, Observation, Scenario, Timing, Trial};
 use crate::search::{Round, Search, Stage};
 pub use crate::setup::{Base, Setup};
-pub(crate) use bounds::entry_bytes;
-pub use bounds::{MOST_BYTES, MOST_ROUNDS, MOST_SCENARIOS, MOST_TRIALS};
+pub use bounds::{MOST_BYTES, MOST_BYTES_OF_SEARCH, MOST_ROUNDS, MOST_SCENARIOS, MOST_TRIALS};
+pub(crate) use bounds::{entry_bytes, size};
 pub use times::{RoundTimes, estimate_s};
 
 /// Everything that a run will do, in order. It is saved with the run, so that the run can be resumed and its findings

@@ -11,10 +11,11 @@
 //! others (`stats::Panel`).
 
 use stats::{Design, LOOKS};
+use systems::Value;
 
 use crate::findings;
 use crate::observation::{Observation, Outcome, by_experiment};
-use crate::plan::{Plan, Planned, RoundTimes};
+use crate::plan::{MOST_BYTES_OF_SEARCH, Plan, Planned, RoundTimes, entry_bytes, size};
 use crate::search::{Limit, Search, Space};
 
 /// The most rounds of a plan that is examined once. Ten rounds find most differences of 5 %. `--rounds` allows more.
@@ -88,16 +89,38 @@ fn grow(plan: &mut Plan, rounds: &[(usize, u32)]) -> bool {
 }
 
 /// Turns every experiment with a space of settings into a search of at most so many trials whose winner must keep the limits, and
-/// plans its first round. Returns false if no experiment has one.
-pub fn begin_search(plan: &mut Plan, trials: usize, limits: &[Limit]) -> bool {
+/// plans its first round.
+///
+/// # Errors
+/// No experiment has such a space, or the trials would take too much memory.
+pub fn begin_search(plan: &mut Plan, trials: usize, limits: &[Limit]) -> Result<(), String> {
     plan.trials.clear();
     for planned in &mut plan.experiments {
         let Some(space) = Space::of(&planned.setup) else { continue };
-        planned.search = Some(Search::new(&planned.setup, trials, plan.seed, limits));
+        let search = Search::new(&planned.setup, trials, plan.seed, limits);
+        let bytes = search.terms.trials.saturating_mul(trial_bytes(&space));
+        if bytes > MOST_BYTES_OF_SEARCH {
+            let [bytes, most] = [bytes, MOST_BYTES_OF_SEARCH].map(|bytes| bytes.div_ceil(1 << 20));
+            return Err(format!(
+                "its trials take up to {bytes} MiB, and may take {most}: give shorter values or a shorter --budget"
+            ));
+        }
+        planned.search = Some(search);
         planned.scenarios = vec![space.base];
         planned.setup.rounds = 0;
     }
-    search_on(plan, &[])
+    match search_on(plan, &[]) {
+        true => Ok(()),
+        false => Err("its knobs have no default among their values".to_owned()),
+    }
+}
+
+/// About how many bytes a trial of a search takes at most.
+fn trial_bytes(space: &Space) -> usize {
+    let longest = |(knob, values): &(String, Vec<Value>)| {
+        values.iter().map(|value| entry_bytes(knob, value)).max().unwrap_or(0)
+    };
+    space.knobs.iter().map(longest).fold(size(&space.base), usize::saturating_add)
 }
 
 /// Adds the rounds that the plan's searches need next. Returns false if the searches have ended.

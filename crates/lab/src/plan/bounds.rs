@@ -21,15 +21,20 @@ pub const MOST_TRIALS: usize = 100_000;
 /// The most memory that the trials of a run may take, as [`size`] estimates it.
 pub const MOST_BYTES: usize = 256 << 20;
 
-/// About how many bytes the value of a knob takes in a point.
+/// The most memory that the trials of a search may take. After each of its rounds its whole plan is written again.
+pub const MOST_BYTES_OF_SEARCH: usize = MOST_BYTES / 16;
+
+/// About how many bytes the value of a knob takes in a point. A text is in the plan and in the observation, and both are in the store,
+/// too.
 pub(crate) fn entry_bytes(knob: &str, value: &Value) -> usize {
     const ENTRY: usize = 64;
+    const COPIES: usize = 4;
     let text = if let Value::Text(text) = value { text.len() } else { 0 };
-    ENTRY + knob.len() + text
+    ENTRY + knob.len() + COPIES * text
 }
 
 /// About how many bytes a trial of a scenario takes in memory and in the store.
-fn size(scenario: &Scenario) -> usize {
+pub(crate) fn size(scenario: &Scenario) -> usize {
     let knobs: usize = scenario.point.iter().map(|(knob, value)| entry_bytes(knob, value)).sum();
     size_of::<Trial>() + scenario.experiment.len() + scenario.system.len() + knobs
 }
@@ -89,7 +94,8 @@ impl Extent {
 impl Plan {
     /// Whether it stays within the bounds with so many more rounds of each of its experiments.
     pub(crate) fn has_room_for(&self, rounds: &[(usize, u32)]) -> bool {
-        let mut extent = Extent { trials: self.trials.len(), bytes: 0 };
+        let bytes = self.trials.iter().map(|trial| size(&trial.scenario)).sum();
+        let mut extent = Extent { trials: self.trials.len(), bytes };
         for (index, rounds) in rounds {
             if let Some(planned) = self.experiments.get(*index) {
                 extent.add(planned, rounds.saturating_sub(planned.rounds));
@@ -102,6 +108,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use systems::Workload;
 
     #[test]
     fn memory_is_bounded() {
@@ -109,5 +116,27 @@ mod tests {
         assert_eq!(extent(MOST_BYTES).check(), Ok(()));
         let why = extent(MOST_BYTES + 1).check().expect_err("too much");
         assert_eq!(why, "its trials take 257 MiB, and may take 256");
+    }
+
+    /// A plan of so many trials whose knob has a value of this length.
+    fn plan(trials: u32, length: usize) -> Plan {
+        let point = [("w".to_owned(), Value::Text("x".repeat(length)))].into();
+        let scenario = Scenario::new("e", "s", Workload::Requests, point).expect("the defaults");
+        let mut plan = crate::simulation::plan(1, crate::simulation::Rounds::Fixed(1), 1);
+        plan.trials.truncate(1);
+        plan.experiments[0].scenarios = vec![scenario.clone()];
+        plan.experiments[0].setup.rounds = trials;
+        let trial = Trial { scenario, ..plan.trials.remove(0) };
+        plan.trials = (0..trials).map(|index| Trial { index, ..trial.clone() }).collect();
+        plan
+    }
+
+    #[test]
+    fn what_is_planned_already_counts_when_a_plan_grows() {
+        // A trial takes about four MiB, and each round has room for a twin.
+        let with = |trials| plan(trials, 1 << 20).has_room_for(&[(0, trials + 1)]);
+        assert!(with(60));
+        assert!(!with(62));
+        assert!(plan(62, 1 << 19).has_room_for(&[(0, 63)]));
     }
 }

@@ -244,7 +244,7 @@ impl Surface {
         let planned =
             Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None, is_test: false };
         let mut plan = Plan::new(seed, vec![planned]);
-        assert!(rounds::begin_search(&mut plan, trials, &[]));
+        rounds::begin_search(&mut plan, trials, &[]).expect("a search");
         plan
     }
 

@@ -232,9 +232,8 @@ impl Question<'_> {
             bail!(Usage(format!("--budget is too short for {FEWEST_TRIALS} trials: give at least {least}s")));
         }
         plan.budget_s = Some(budget_s);
-        if !rounds::begin_search(&mut plan, trials, &self.limits()) {
-            bail!("{} cannot be tuned: its knobs have no default among their values", target.system);
-        }
+        rounds::begin_search(&mut plan, trials, &self.limits())
+            .map_err(|why| Usage(format!("{} cannot be tuned: {why}", target.system)))?;
         Ok(plan)
     }
 

@@ -59,7 +59,7 @@ fn plan(knobs: &[(&str, &[i64])], also: &[Figure], limits: &[Limit]) -> Plan {
     let planned =
         Planned { setup, scenarios: Vec::new(), apply: Default::default(), search: None, is_test: false };
     let mut plan = Plan::new(1, vec![planned]);
-    assert!(begin_search(&mut plan, 80, limits));
+    begin_search(&mut plan, 80, limits).expect("a search");
     plan
 }
 
