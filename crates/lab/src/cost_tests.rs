@@ -5,10 +5,11 @@ use std::path::Path;
 
 use cost::is_near_linear;
 use stats::Noise;
+use systems::knob::Kind;
 use systems::{Catalog, Manifest, Point, Source, Value, Workload};
 
 use crate::compare::{Chosen, History, Selection, compare};
-use crate::experiment::grid::{Overrides, Request};
+use crate::experiment::grid::{Axis, Overrides, Request};
 use crate::experiment::tests::{experiment, home, text};
 use crate::experiment::{Experiment, Form};
 use crate::findings::{Findings, findings};
@@ -50,6 +51,33 @@ fn experiments(count: usize) -> (Plan, Vec<Observation>) {
     };
     let mut plan = Plan::new(1, (0..count).map(planned).collect());
     plan.grow(&(0..count).map(|at| (at, 3)).collect::<Vec<_>>());
+    let seen = observed(&plan, Fake::new(1e6, Vec::new(), Noise::SHARED_MACHINE, 1));
+    (plan, seen)
+}
+
+/// The same of so many scenarios of the workload `frames`, in which each size of a frame goes with one buffer.
+fn frames_in_pairs(count: usize) -> (Plan, Vec<Observation>) {
+    let mut planned = plan(1, Rounds::Fixed(1), 1).experiments.remove(0);
+    let values: Vec<Value> = (1..=count as i64).map(Value::Integer).collect();
+    let knobs = ["frame_size", "buffer"];
+    let scenario = |value: &Value| {
+        let point = knobs.map(|knob| (knob.to_owned(), value.clone())).into_iter().collect();
+        Scenario::new("e", "s", Workload::Frames, point).expect("work")
+    };
+    let axis = |knob: &str| Axis {
+        knob: knob.to_owned(),
+        kind: Kind::Integer,
+        workload: knob == "frame_size",
+        values: values.clone(),
+        default: None,
+        amount: false,
+    };
+    planned.scenarios = values.iter().map(scenario).collect();
+    planned.setup.axes = knobs.map(axis).into();
+    planned.setup.subject.workload = Workload::Frames;
+    (planned.setup.base, planned.setup.rounds) = (None, 0);
+    let mut plan = Plan::new(1, vec![planned]);
+    plan.grow(&[(0, 3)]);
     let seen = observed(&plan, Fake::new(1e6, Vec::new(), Noise::SHARED_MACHINE, 1));
     (plan, seen)
 }
@@ -158,6 +186,18 @@ fn histories_of_scenarios() {
             move || assert_eq!(history(&runs).len(), count)
         });
     }
+}
+
+#[test]
+fn findings_of_knobs_that_change_together() {
+    is_near_linear(SOME, |count| {
+        let (plan, seen) = frames_in_pairs(count);
+        move || {
+            let found = findings(&plan, &seen);
+            let table = &found.experiments[0].view(0).tables[0];
+            assert!(table.rows.len() == count && table.columns.len() < 20, "{:?}", table.columns);
+        }
+    });
 }
 
 #[test]

@@ -73,7 +73,7 @@ pub use outlier::Outlier;
 pub use panel::Rows;
 pub use per_connection::{MANY_CONNECTIONS, PerConnection};
 pub use reason::{Counted, Reason};
-pub use table::{Cell, Column, FigureTable, Note, Row, Table, TableKind, Unit, column};
+pub use table::{Cell, Column, FigureTable, Note, Row, Table, TableKind, Unit, column, is_sparse};
 pub use tuned::{
     Advice, Because, Contribution, Failing, Favourite, Heat, Keeps, Kept, KnobEffect, LeftOpen, PairEffect,
     Tried, Tuned, Unmeasured,
@@ -490,7 +490,9 @@ fn tables(planned: &View<'_>, panel: &Rows, estimates: &[Estimate]) -> Vec<Figur
         Workload::Upload | Workload::Requests | Workload::Streams | Workload::Chats => {
             vec![table::list(planned, &rows)]
         }
-        Workload::Frames => vec![pivot::pivot(planned, estimates), table::list(planned, &rows)],
+        Workload::Frames => {
+            pivot::pivot(planned, estimates).into_iter().chain([table::list(planned, &rows)]).collect()
+        }
         Workload::Clients => vec![table::ranked(planned, panel, estimates)],
     };
     tables.extend(reason::table(planned, estimates));

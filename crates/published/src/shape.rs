@@ -78,7 +78,7 @@ pub(super) fn way_name(framing: &str, active: &str) -> String {
 /// A table in the document's shape.
 pub(super) fn table(table: &PublishedTable) -> findings::Table {
     match &table.rows {
-        Rows::Frames(rows) => pivot(table, rows),
+        Rows::Frames(rows) => pivot(table, rows).unwrap_or_else(|| list(table)),
         _ => list(table),
     }
 }
@@ -114,20 +114,18 @@ fn list(table: &PublishedTable) -> findings::Table {
     }
 }
 
-/// One line for each message size, and one column for each way to receive.
-fn pivot(table: &PublishedTable, rows: &[FrameRow]) -> findings::Table {
+/// One line for each message size, and one column for each way to receive. None if most cells would be empty.
+fn pivot(table: &PublishedTable, rows: &[FrameRow]) -> Option<findings::Table> {
     let way = |row: &FrameRow| {
         let knob = |name: &str| row.point.get(name).map_or(String::new(), ToString::to_string);
         way_name(&knob("framing"), &knob("active"))
     };
-    let (mut ways, mut sizes): (Vec<String>, Vec<f64>) = (Vec::new(), Vec::new());
-    for row in rows {
-        if !ways.contains(&way(row)) {
-            ways.push(way(row));
-        }
-        if !sizes.contains(&row.measured.frame_size) {
-            sizes.push(row.measured.frame_size);
-        }
+    let (mut known_ways, mut known_sizes) = (BTreeSet::new(), BTreeSet::new());
+    let ways: Vec<String> = rows.iter().map(way).filter(|way| known_ways.insert(way.clone())).collect();
+    let sizes = rows.iter().map(|row| row.measured.frame_size);
+    let sizes: Vec<f64> = sizes.filter(|size| known_sizes.insert(*size as u64)).collect();
+    if findings::is_sparse(sizes.len(), ways.len(), rows.len()) {
+        return None;
     }
     let messages = table.column("messages");
     let entry = |(index, row): (usize, &FrameRow)| ((row.measured.frame_size as u64, way(row)), index);
@@ -143,31 +141,24 @@ fn pivot(table: &PublishedTable, rows: &[FrameRow]) -> findings::Table {
         cells: std::iter::once(Cell::Number(*size)).chain(ways.iter().map(|way| cell(*size, way))).collect(),
         block: false,
     };
-    findings::Table { columns, keys: 1, rows: sizes.iter().map(row).collect() }
+    Some(findings::Table { columns, keys: 1, rows: sizes.iter().map(row).collect() })
 }
 
 impl super::Audit {
     /// The same audit with only the first rows of each system in each block.
     pub fn shortened(mut self) -> Self {
         let all = self.table.rows.len();
-        let mut seen: Vec<(usize, Cell, usize)> = Vec::new();
+        let mut seen: BTreeMap<(usize, String), usize> = BTreeMap::new();
         let system = self.table.columns.iter().position(|c| c.unit.is_none()).unwrap_or(0);
         let mut block = 0;
         // A table with few rows is shown complete.
         if all > 10 * FIRST_ROWS {
             self.table.rows.retain(|row| {
                 block += usize::from(row.block);
-                let cell = &row.cells[system];
-                match seen.iter_mut().find(|(b, known, _)| *b == block && known == cell) {
-                    Some((_, _, count)) => {
-                        *count += 1;
-                        *count <= FIRST_ROWS
-                    }
-                    None => {
-                        seen.push((block, cell.clone(), 1));
-                        true
-                    }
-                }
+                let Cell::Text(system) = &row.cells[system] else { return true };
+                let count = seen.entry((block, system.clone())).or_default();
+                *count += 1;
+                *count <= FIRST_ROWS
             });
         }
         self.left_out = all - self.table.rows.len();

@@ -5,7 +5,7 @@ use lab::findings::{ExperimentFindings, Findings};
 use lab::observation::{Failure, Stage};
 use lab::session::Rule;
 
-use crate::made_up::found;
+use crate::made_up::{found, found_in_pairs};
 use crate::{
     Judgement, Run, answers, bencher, brief, csv, github, html, json, junit, markdown, text, verdicts,
 };
@@ -70,6 +70,11 @@ fn of_scenarios_in_a_grid() {
         let knobs: [(&str, &[i64]); 2] = [("pools", &values(count / 20)), ("concurrency", &values(20))];
         run(vec![found(&["a"], &knobs, &[])])
     });
+}
+
+#[test]
+fn of_scenarios_whose_knobs_change_together() {
+    are_near_linear(|count| run(vec![found_in_pairs(["pools", "concurrency"], &values(count))]));
 }
 
 #[test]

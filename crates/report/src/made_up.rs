@@ -67,9 +67,8 @@ fn setup(workload: Workload, knobs: &[(&str, &[i64])]) -> Setup {
     }
 }
 
-/// A plan of four rounds with clients at every point, and the reference at one.
-fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
-    let points = points(knobs);
+/// A plan of four rounds with clients at these points, and the reference at one.
+fn plan(systems: &[&str], knobs: &[(&str, &[i64])], points: &[Point]) -> Plan {
     let scenario = |system: &str, point: &Point| {
         Scenario::new("e", system, Workload::Clients, point.clone()).expect("work")
     };
@@ -88,11 +87,23 @@ fn plan(systems: &[&str], knobs: &[(&str, &[i64])]) -> Plan {
     Plan { trials, ..Plan::new(1, vec![planned]) }
 }
 
-/// The findings of such a plan under these rules of the fake executor.
+/// The findings of such a plan with every point of a grid, under these rules of the fake executor.
 pub(crate) fn found(systems: &[&str], knobs: &[(&str, &[i64])], rules: &[Rule]) -> ExperimentFindings {
-    let (plan, mut fake) = (plan(systems, knobs), fake(rules));
+    carried_out(&plan(systems, knobs, &points(knobs)), rules)
+}
+
+/// The findings of a client at points at which each value of one knob goes with one of another.
+pub(crate) fn found_in_pairs(knobs: [&str; 2], values: &[i64]) -> ExperimentFindings {
+    let pair =
+        |value: &i64| knobs.map(|knob| (knob.to_owned(), Value::Integer(*value))).into_iter().collect();
+    let points: Vec<Point> = values.iter().map(pair).collect();
+    carried_out(&plan(&["a"], &knobs.map(|knob| (knob, values)), &points), &[])
+}
+
+fn carried_out(plan: &Plan, rules: &[Rule]) -> ExperimentFindings {
+    let mut fake = fake(rules);
     let observations: Vec<Observation> = plan.trials.iter().map(|trial| observe(&mut fake, trial)).collect();
-    findings(&plan, &observations).experiments.remove(0)
+    findings(plan, &observations).experiments.remove(0)
 }
 
 /// The findings of eight rounds of `base` and `new`, which is so many times as good.
@@ -148,7 +159,7 @@ impl Sought<'_> {
         let planned = Planned { setup, scenarios: Vec::new(), apply, search: None, is_test: false };
         let experiments = vec![planned];
         let mut plan = Plan::new(1, experiments);
-        assert!(rounds::begin_search(&mut plan, self.trials, self.limits));
+        rounds::begin_search(&mut plan, self.trials, self.limits).expect("a search");
         let (mut fake, mut seen) = (fake(self.rules), Vec::new());
         loop {
             let missing = plan.trials[seen.len()..].iter().take(self.until - seen.len());

@@ -128,6 +128,16 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
+/// Whether a table of so many rows and columns would hardly have anything in it. Values that go together only in pairs make one that
+/// grows with the square of their number.
+pub fn is_sparse(rows: usize, columns: usize, filled: usize) -> bool {
+    /// A table with so few cells can be read anyway.
+    const FEW: usize = 100;
+    /// At least one cell of so many is filled.
+    const ONE_OF: usize = 8;
+    rows.saturating_mul(columns) > FEW.max(ONE_OF.saturating_mul(filled))
+}
+
 /// A table of an experiment's figures.
 #[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct FigureTable {

@@ -145,14 +145,19 @@ fn cliffs(ways: &Ways) -> Vec<Found> {
     cliffs.into_iter().map(|(_, cliff)| cliff).collect()
 }
 
-/// Compares two framings with the same `active`, size by size.
+/// Compares each two framings with the same `active`, size by size.
 fn framings(ways: &Ways) -> Vec<Found> {
+    let mut alike: BTreeMap<&String, Vec<_>> = BTreeMap::new();
+    for way in ways {
+        alike.entry(&way.0.1).or_default().push(way);
+    }
     let mut found = Vec::new();
     for (against, rows) in ways {
-        let (framing, active) = against;
-        for (of, others) in ways.iter().filter(|((f, a), _)| f > framing && a == active) {
+        let with_same_active = alike.get(&against.1).into_iter().flatten();
+        for (of, others) in with_same_active.filter(|(way, _)| way.0 > against.0) {
             let ratio = |(_, m): &(usize, &FrameFigures)| {
-                let (_, same_size) = rows.iter().find(|(_, other)| other.frame_size == m.frame_size)?;
+                let at = rows.partition_point(|(_, other)| other.frame_size < m.frame_size);
+                let (_, same_size) = rows.get(at).filter(|(_, other)| other.frame_size == m.frame_size)?;
                 Some((m.frame_size, m.mean() / same_size.mean()))
             };
             let sizes = others.iter().filter_map(ratio).collect();

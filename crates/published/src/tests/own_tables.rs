@@ -165,3 +165,17 @@ fn an_unknown_name_is_an_error_that_suggests_the_nearest() {
     let error = load("iodsh").unwrap_err().one_line();
     assert_says(&error, &["there is no table `iodsh`", "did you mean `iodash`?", "cowboy-buffers"]);
 }
+
+/// Each size of a frame goes with one way to receive.
+#[test]
+fn tables_whose_knobs_change_together_take_as_long_as_they_are_long() {
+    cost::is_near_linear(500, |count| {
+        let rows: String = (1..=count).map(|at| format!("a,{at},4,{at},1000 - 1001\n")).collect();
+        let (head, rows) = (frames(), format!("{FRAMES}{rows}"));
+        move || {
+            let audit = audit_of(&head, &rows);
+            assert_eq!((audit.table.rows.len(), audit.table.columns.len()), (count, 5));
+            assert_eq!(audit.shortened().left_out, count - FIRST_ROWS);
+        }
+    });
+}

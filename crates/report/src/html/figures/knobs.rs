@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lab::experiment::grid::Axis as Knob;
-use lab::findings::{By, Claim, Estimate, Unit};
+use lab::findings::{By, Claim, Estimate, Unit, is_sparse};
 use systems::knob::Kind;
 use systems::{Role, Value};
 
@@ -214,7 +214,8 @@ pub(super) fn heats(view: &View) -> Vec<Figure> {
     }
     let values = panels.iter().flat_map(|panel| &panel.1).filter_map(|row| row.figure);
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
-    panels.retain(|panel| panel.1.len() >= FEWEST);
+    let [columns, rows] = [across, down].map(|knob| knob.values.len());
+    panels.retain(|panel| panel.1.len() >= FEWEST && !is_sparse(rows, columns, panel.1.len()));
     let cut = cut(view, &mut panels);
     let figures =
         panels.into_iter().map(|(label, rows)| heat(view, (across, down), &label, &rows, (low, high)));
