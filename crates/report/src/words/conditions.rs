@@ -2,7 +2,7 @@
 
 use lab::condition::{Bound, Condition};
 use lab::experiment::Figure;
-use lab::findings::{ConditionOutcome, FigureView, Findings, Gated, Tested, Unit};
+use lab::findings::{ConditionOutcome, FigureView, Findings, Gated, Ratio, Tested, Unit};
 
 use super::cases::{Case, Grade};
 use super::missing::{missing, without_ratio};
@@ -33,15 +33,27 @@ pub fn gated(found: &Findings) -> Vec<Case> {
 /// A condition on one scenario.
 pub fn condition(condition: &Condition, scenario: &str, figure: Figure, tested: &Tested) -> Case {
     let text = &condition.text;
+    let in_unit = |value: f64| show(value, Unit::of(figure));
     let seen = tested.seen.map(|seen| match condition.bound {
         Bound::Ratio(_) => format!("{} of the baseline", interval_in_thousandths(seen)),
         Bound::Figure(_) => {
-            let unit = Unit::of(figure);
-            let [value, low, high] = [seen.estimate, seen.low, seen.high].map(|value| show(value, unit));
+            let [value, low, high] = [seen.estimate, seen.low, seen.high].map(in_unit);
             format!("{value} [{low}, {high}]")
         }
     });
     let seen = seen.map_or(String::new(), |seen| format!("{seen}: "));
+    let inconclusive = tested.answer == ConditionOutcome::Inconclusive;
+    let certain = tested.seen.filter(|_| inconclusive).and_then(|seen| certain_from(condition, seen));
+    let certain = certain.map_or(String::new(), |from| {
+        let from = match condition.bound {
+            Bound::Ratio(_) => format!("{from:.3}"),
+            Bound::Figure(_) => in_unit(from),
+        };
+        format!(
+            "; with this noise it is certain only {} {from}",
+            if condition.below { "below" } else { "above" }
+        )
+    });
     let (grade, answer) = match tested.answer {
         ConditionOutcome::Met => (Grade::Worse, ""),
         ConditionOutcome::Excluded => (Grade::Fine, "certainly not "),
@@ -52,8 +64,15 @@ pub fn condition(condition: &Condition, scenario: &str, figure: Figure, tested: 
         suite: SUITE.to_owned(),
         name: format!("{text}: {scenario}"),
         grade,
-        words: format!("{scenario}: {seen}{answer}{text}"),
+        words: format!("{scenario}: {seen}{answer}{text}{certain}"),
     }
+}
+
+/// The estimate from which a condition would certainly be met, if its interval were as wide as this one.
+fn certain_from(condition: &Condition, seen: Ratio) -> Option<f64> {
+    let (Bound::Ratio(bound) | Bound::Figure(bound)) = condition.bound;
+    let from = bound * if condition.below { seen.estimate / seen.high } else { seen.estimate / seen.low };
+    (from.is_finite() && from > 0.0).then_some(from)
 }
 
 /// The case of a condition about figures that nothing was compared in.
