@@ -579,11 +579,12 @@ impl Drop for Uring {
     fn drop(&mut self) {
         let cancel = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
         self.push(&cancel.flags(Flags::SKIP_SUCCESS).user_data(user_data(Op::Silent, Conn::from_bits(0))));
-        self.flush();
         let deadline = Instant::now() + FAREWELL;
         let timespec = Timespec::from(FAREWELL / 10);
         let args = SubmitArgs::new().timespec(&timespec);
         loop {
+            // If the queue was full, the cancel and the closes have room only now.
+            let all_submitted = self.flush();
             for entry in self.ring.completion() {
                 let op = op_of(entry.user_data());
                 let silent = matches!(op, Op::Silent | Op::SilentSend | Op::Post | Op::Socket);
@@ -593,7 +594,7 @@ impl Drop for Uring {
                     drop(owned(fd));
                 }
             }
-            if self.pending == 0 || Instant::now() >= deadline {
+            if (self.pending == 0 && all_submitted) || Instant::now() >= deadline {
                 return;
             }
             // The timeout and EINTR are no failures. After any other there is nothing more to wait for.
