@@ -190,7 +190,11 @@ pub fn carry_out(
             }
         }
         let (from, design) = (plan.trials.len(), plan.design);
-        let grown = rounds::may_extend(&plan) && rounds::extend(plan.to_mut(), &seen);
+        let may_extend = rounds::may_extend(&plan);
+        if may_extend && cancel.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let grown = may_extend && rounds::extend(plan.to_mut(), &seen);
         if grown || plan.design != design {
             store.replan(run, &plan)?;
         }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -272,6 +273,36 @@ pub fn cancellation() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(cancel)
 }
 
+/// How long a result may take after Ctrl-C.
+const AFTER_INTERRUPTION: Duration = Duration::from_secs(5);
+
+/// Does work that takes long if its input is large. None if the user interrupted and it was not done soon after. The thread on which
+/// it is done then ends with the program.
+///
+/// # Errors
+/// The thread cannot be started.
+pub fn unless_interrupted<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> anyhow::Result<Option<T>> {
+    // As large as the stack of the first thread usually is.
+    const STACK: usize = 8 << 20;
+    let worker = std::thread::Builder::new().name("findings".to_owned()).stack_size(STACK);
+    let worker = worker.spawn(work).context("cannot start a thread")?;
+    Ok(result(worker, is_interrupted, AFTER_INTERRUPTION))
+}
+
+/// What a thread returns. None if the user interrupted, and it was not there within `patience`.
+fn result<T>(worker: JoinHandle<T>, is_interrupted: fn() -> bool, patience: Duration) -> Option<T> {
+    let mut interrupted = None;
+    while !worker.is_finished() {
+        if is_interrupted() && interrupted.get_or_insert_with(Instant::now).elapsed() >= patience {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Some(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
 /// Wakes a sleep as soon as Ctrl-C or SIGTERM arrives.
 pub struct Alarm(UnixStream);
 
@@ -310,6 +341,16 @@ pub fn size(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_result_is_waited_for_unless_the_user_interrupts() {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let endless = std::thread::spawn(move || ended.recv());
+        assert!(result(endless, || true, Duration::ZERO).is_none());
+        drop(end);
+        assert_eq!(result(std::thread::spawn(|| 1), || false, Duration::ZERO), Some(1));
+        assert_eq!(result(std::thread::spawn(|| 2), || true, Duration::from_secs(600)), Some(2));
+    }
 
     #[test]
     fn a_command_line_can_be_typed_again() {

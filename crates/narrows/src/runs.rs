@@ -242,9 +242,23 @@ impl Run {
                 _ => bail!(error),
             },
         };
+        let run = self.id;
+        let made = common::unless_interrupted(move || {
+            let found = findings_beside(&header.plan, &observations, published::beside);
+            let page = report_verb::page(&found, run, &header, &observations);
+            (header, observations, found, page)
+        })?;
+        let Some((header, observations, found, page)) = made else {
+            let store = stores::option(self.store.path());
+            let what = match done {
+                Ok(()) => format!("all trials are kept: `narrows report {run}{store}` shows them"),
+                Err(_) => format!("`narrows report {run}{store}` shows what is kept, and {}", self.remedy()),
+            };
+            common::say(format_args!("interrupted: {what}"));
+            return Ok((ExitCode::from(INTERRUPTED), Findings::default()));
+        };
         let plan = &header.plan;
-        let found = findings_beside(plan, &observations, published::beside);
-        self.print(&found, &header, &observations, screen)?;
+        self.print(&found, &page, plan, screen)?;
         let kept =
             || format!("{} of {} trials are kept: {}", observations.len(), plan.trials.len(), self.remedy());
         match done {
@@ -270,15 +284,9 @@ impl Run {
         Ok((ExitCode::FAILURE, found))
     }
 
-    fn print(
-        &self,
-        found: &Findings,
-        header: &RunHeader,
-        observations: &[Observation],
-        screen: Screen,
-    ) -> anyhow::Result<()> {
+    fn print(&self, found: &Findings, page: &str, plan: &Plan, screen: Screen) -> anyhow::Result<()> {
         let (width, colour) = (common::width(), common::colour());
-        let rest = self.where_the_rest_is(found, header, observations);
+        let rest = self.where_the_rest_is(found, page, plan);
         match screen {
             Screen::Answers => common::print(&(report::answers(found, width, colour) + &rest))?,
             Screen::Tables => {
@@ -304,18 +312,12 @@ impl Run {
     }
 
     /// Writes the page with figures next to the store, and says how to see everything.
-    fn where_the_rest_is(
-        &self,
-        found: &Findings,
-        header: &RunHeader,
-        observations: &[Observation],
-    ) -> String {
+    fn where_the_rest_is(&self, found: &Findings, page: &str, plan: &Plan) -> String {
         let (run, path) = (self.id, self.store.path());
-        let page = path.with_extension("html");
-        let written = AtomicFile::create(&page)
-            .and_then(|file| file.write(report_verb::page(found, run, header, observations)));
+        let beside = path.with_extension("html");
+        let written = AtomicFile::create(&beside).and_then(|file| file.write(page));
         let figures = match written {
-            Ok(()) => format!("; its figures are in {}", stores::shown_beside(&page)),
+            Ok(()) => format!("; its figures are in {}", stores::shown_beside(&beside)),
             // The trials are safe, and the page can be made later.
             Err(error) => {
                 common::say(format_args!("{error:#}"));
@@ -330,7 +332,7 @@ impl Run {
         } else {
             String::new()
         };
-        let what = match is_search(&header.plan) {
+        let what = match is_search(plan) {
             true => "prints this again, and the tables with --details",
             false => "prints the tables, and all with --details",
         };
