@@ -5,7 +5,7 @@ NARROWS = target/release/narrows
 # One line for each thing that the tests left out.
 SKIPPED = target/skipped
 
-.PHONY: run check test test-long simulate machines fuzz sanitize soak fresh build install install-test install-count fmt lint bench count dist pictures deny msrv
+.PHONY: run check test test-long simulate machines faults fuzz sanitize soak fresh build install install-test install-count fmt lint bench count dist pictures deny msrv
 
 # The systems whose needs could not be installed are left out; the install has named them.
 run: build
@@ -52,6 +52,11 @@ machines: install-test
 		--ignored --nocapture --test-threads=1 --skip o_far
 	scripts/machines run --rate 1gbit --delay 5ms cargo test -q --release --locked --offline -p narrows --test machines -- \
 		--ignored --nocapture --test-threads=1 o_far
+
+# Lets each call of the operating system fail in turn, until none is left. Takes an hour or more; FAULTS=open:131,read tries those of
+# some functions, of `open` from the 131st.
+faults: install-test
+	NARROWS_FAULTS=$(or $(FAULTS),all) cargo test --locked -p narrows --test e2e faults -- --include-ignored --nocapture
 
 # Runs `make run` and `make test` in new root folders where nothing is installed: as root, with sudo, and without. FRESH=short takes
 # ten minutes.

@@ -14,6 +14,7 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use ::lab::session::shortest_window;
 use anyhow::Context;
 use load::{Asked, Assignment, Contradiction, Stop, Tally};
 use machines::{AddressError, Caller, Hello, Machine, MachineError, Offset, PROTOCOL, Remote};
@@ -28,8 +29,6 @@ use systems::network::Interface;
 use crate::common;
 use crate::examined::Examined;
 
-/// The least part of its window that a drive which was not ended early may have.
-const LEAST_OF_WINDOW: f64 = 0.9;
 /// How long a machine may take to describe itself.
 const DESCRIPTION: Duration = Duration::from_secs(10);
 
@@ -206,9 +205,15 @@ impl AgentDrive {
         let (Asked { job, lasted, whole }, elapsed) = (*asked, tally.elapsed);
         if let Stop::After(length) = job.stop
             && whole
-            && elapsed < length.mul_f64(LEAST_OF_WINDOW)
         {
-            return refuse("elapsed", format!("{:.3} s", elapsed.as_secs_f64()), "the window of the job");
+            if elapsed < shortest_window(length) {
+                return refuse("elapsed", format!("{:.3} s", elapsed.as_secs_f64()), "the window of the job");
+            }
+            if let Some(row) =
+                [("opened_ns", *opened_ns), ("closed_ns", *closed_ns)].iter().find(|end| end.1 == 0)
+            {
+                return refuse(row.0, "0".to_owned(), "a drive that has ended");
+            }
         }
         // No machine has a million cores, so no more time than this can be stolen.
         let most = 1e6 * (elapsed.as_secs_f64() + 1.0);
@@ -342,4 +347,82 @@ pub fn unasked(remote: &Remote) -> MachineError {
 /// How a machine's clock compares, in words.
 pub fn shown_clock(offset: &Offset) -> String {
     report::number::micros(offset.error_ns as f64 / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use load::target::{Http, Traffic};
+    use load::{Job, Target};
+
+    use super::*;
+
+    fn honest() -> AgentDrive {
+        AgentDrive {
+            tally: Tally { elapsed: Duration::from_secs(1), ..Tally::default() },
+            opened_ns: 5_000_000_000,
+            closed_ns: 6_000_000_000,
+            stolen_s: 0.0,
+            throttles: 0,
+            ports: 1 << 16,
+            files: 1024,
+        }
+    }
+
+    /// Which row contradicts a drive of one second that took three.
+    fn contradicted(drive: &AgentDrive, whole: bool) -> Option<&'static str> {
+        let target = Target {
+            address: SocketAddr::from(([127, 0, 0, 1], 9)).into(),
+            traffic: Traffic::Http(Http::get("a", "/")),
+        };
+        let job = Job::new(target, 1, Stop::After(Duration::from_secs(1)));
+        let asked = Asked { job: &job, lasted: Duration::from_secs(3), whole };
+        drive.check(&asked).err().map(|found| found.row)
+    }
+
+    #[test]
+    fn what_a_drive_says_beside_its_counts_is_bounded() {
+        assert_eq!(contradicted(&honest(), true), None);
+        type Spoil = fn(&mut AgentDrive);
+        // Each pair is the last value that fits, and the first that does not.
+        let table: [(&str, Spoil, Spoil); 6] = [
+            (
+                "elapsed",
+                |drive| drive.tally.elapsed = Duration::from_millis(900),
+                |drive| drive.tally.elapsed = Duration::from_millis(899),
+            ),
+            ("stolen_s", |drive| drive.stolen_s = 2e6, |drive| drive.stolen_s = 2.1e6),
+            ("throttles", |drive| drive.throttles = 2_000_000_000, |drive| drive.throttles = 2_000_000_001),
+            (
+                "closed_ns",
+                |drive| drive.closed_ns = drive.opened_ns + 4_300_000_000,
+                |drive| drive.closed_ns = drive.opened_ns + 4_300_000_001,
+            ),
+            (
+                "closed_ns",
+                |drive| drive.closed_ns = drive.opened_ns,
+                |drive| drive.closed_ns = drive.opened_ns - 1,
+            ),
+            ("ports", |drive| drive.ports = 1 << 16, |drive| drive.ports = (1 << 16) + 1),
+        ];
+        for (row, fits, contradicts) in table {
+            let [mut last, mut first] = [honest(), honest()];
+            fits(&mut last);
+            contradicts(&mut first);
+            assert_eq!([contradicted(&last, true), contradicted(&first, true)], [None, Some(row)]);
+        }
+        for stolen_s in [-0.1, f64::NAN] {
+            assert_eq!(contradicted(&AgentDrive { stolen_s, ..honest() }, true), Some("stolen_s"));
+        }
+    }
+
+    #[test]
+    fn a_drive_that_was_ended_early_may_lack_its_window() {
+        let unopened = AgentDrive { opened_ns: 0, closed_ns: 0, ..honest() };
+        assert_eq!(
+            [contradicted(&unopened, true), contradicted(&unopened, false)],
+            [Some("opened_ns"), None]
+        );
+        let open = AgentDrive { closed_ns: 0, ..honest() };
+        assert_eq!([contradicted(&open, true), contradicted(&open, false)], [Some("closed_ns"), None]);
+    }
 }

@@ -376,3 +376,22 @@ fn say_what_is_left_out(path: &Path, found: &Found) {
         common::say(format_args!("left out {count} without a request; the first: {first}"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_in_a_file_of_its_own_has_a_limit() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        for (length, fits) in [(LONGEST_BODY, true), (LONGEST_BODY + 1, false)] {
+            file.as_file().set_len(length).expect("a sparse file");
+            let read =
+                read_body(file.path()).map(|body| body.len() as u64).map_err(|error| error.to_string());
+            match fits {
+                true => assert_eq!(read, Ok(length)),
+                false => assert!(read.expect_err("too long").contains("it is longer than 64 MiB")),
+            }
+        }
+    }
+}

@@ -496,3 +496,26 @@ fn connections_that_carry_many_exchanges_keep_to_the_job() {
         assert_eq!(check(wrong), Err("multiplexed"), "{wrong:?}");
     }
 }
+
+/// The fuzzer begins with tallies that hold. Otherwise it would hardly find one.
+#[test]
+fn the_tallies_that_the_fuzzer_begins_with_are_possible() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/messages");
+    for name in ["tally_open", "tally_events"] {
+        let seed = std::fs::read(format!("{folder}/{name}")).expect("a seed");
+        let mut rest = seed.as_slice();
+        let mut said = || {
+            let (length, more) = rest.split_first_chunk().expect("a length");
+            let (text, more) = more.split_at(u32::from_be_bytes(*length) as usize);
+            rest = more;
+            serde_json::from_slice::<serde_json::Value>(text).expect("a message")["what"].take()
+        };
+        let job = serde_json::from_value::<crate::Assignment>(said()).expect("a job").job().expect("a job");
+        let tally: Tally = serde_json::from_value(said()).expect("a tally");
+        let lasted = Duration::from_secs(10);
+        assert!(
+            tally.successes > 0 && tally.check(&Asked { job: &job, lasted, whole: true }).is_ok(),
+            "{name}"
+        );
+    }
+}

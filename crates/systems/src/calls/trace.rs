@@ -347,6 +347,23 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_the_kernel_does_not_stop_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let [source, program] = ["a.c", "a"].map(|name| folder.path().join(name));
+        // A process does not stop before the child that it has made with vfork(2) ends.
+        let text = "#include <unistd.h>\nint main(void) { char byte; \
+                    if (vfork() == 0) { write(1, \"ready\\n\", 6); read(0, &byte, 1); _exit(0); } return 7; }\n";
+        std::fs::write(&source, text).unwrap();
+        assert!(Command::new("cc").args(["-w", "-o"]).args([&program, &source]).status().unwrap().success());
+        let mut child = start(program.to_str().unwrap(), &[]);
+        let counts = Trace::begin(&[child.id()]).and_then(Trace::finish);
+        assert_eq!(counts.unwrap_or_default(), TracedCalls::default());
+        assert_eq!(child.try_wait().unwrap(), None, "it still waits for its child");
+        tell(&mut child);
+        assert_eq!(child.wait().unwrap().code(), Some(7));
+    }
+
+    #[test]
     fn the_calls_of_a_program_and_of_its_children_are_counted() {
         // Each dd reads ten times from the device, and once or more from files of the linker.
         let copy = "dd if=/dev/zero of=/dev/null bs=1 count=10 2>/dev/null";
