@@ -70,11 +70,16 @@ impl Condition {
     /// Where the bound lies: the logarithm of how many times better than the baseline, or than one unit of the figure, a scenario at
     /// the bound is.
     pub(crate) fn edge(&self, figure: Figure) -> f64 {
-        let log = match self.bound {
-            Bound::Ratio(bound) => bound.ln(),
-            Bound::Figure(bound) => (bound / unit(figure)).ln(),
-        };
+        let log = self.bound_of(figure).ln();
         if self.more_is_better(figure) { log } else { -log }
+    }
+
+    /// The bound: a ratio, or a value in the unit of the figure.
+    pub(crate) fn bound_of(&self, figure: Figure) -> f64 {
+        match self.bound {
+            Bound::Ratio(bound) => bound,
+            Bound::Figure(bound) => bound / unit(figure),
+        }
     }
 
     /// Whether a scenario that is worse than the bound meets it. Otherwise one that is better does.

@@ -69,6 +69,18 @@ pub struct Tested {
     pub answer: ConditionOutcome,
 }
 
+impl Tested {
+    /// If an inconclusive condition has its bound in the interval of what is seen: beyond which estimate the condition would certainly
+    /// be met, if the interval were as wide.
+    pub fn certain_beyond(&self, condition: &Condition, figure: Figure) -> Option<f64> {
+        let Ratio { estimate, low, high } =
+            self.seen.filter(|_| self.answer == ConditionOutcome::Inconclusive)?;
+        let bound = condition.bound_of(figure);
+        let beyond = bound * estimate / if condition.below { high } else { low };
+        ((low..=high).contains(&bound) && beyond.is_finite() && beyond > 0.0).then_some(beyond)
+    }
+}
+
 /// A test at the bound of a condition.
 pub(crate) struct Test<'a> {
     pub condition: &'a Condition,
@@ -345,6 +357,32 @@ mod tests {
         // What is certainly not met takes its place in the order.
         let excluded = (&rate, figure, vec![((0.99, 1.01), 1e-9)]);
         assert_eq!(answers(&[excluded, one(0.03)]), [ConditionOutcome::Excluded, ConditionOutcome::Met]);
+    }
+
+    #[test]
+    fn an_interval_with_the_bound_says_what_would_be_certain() {
+        let tested = |answer, (estimate, low, high)| Tested {
+            seen: Some(Ratio { estimate, low, high }),
+            p: Some(0.1),
+            withheld: None,
+            answer,
+        };
+        let open = |seen| tested(ConditionOutcome::Inconclusive, seen);
+        let below = condition(Limited::Throughput, true, 0.9);
+        let near = |beyond: Option<f64>, right: f64| {
+            beyond.is_some_and(|beyond| (beyond / right - 1.0).abs() < 1e-9)
+        };
+        let figure = Figure::RequestsPerS;
+        assert!(near(open((1.0, 0.8, 1.25)).certain_beyond(&below, figure), 0.72));
+        // The bound is in seconds, and a p99 is measured in microseconds.
+        let above =
+            Condition { bound: Bound::Figure(0.02), ..condition(Limited::Figure(Figure::P99Us), false, 0.0) };
+        assert!(near(open((20e3, 10e3, 40e3)).certain_beyond(&above, Figure::P99Us), 40e3));
+        // Only p-values are why others are open, and an interval without an end says nothing.
+        for seen in [(0.82, 0.8, 0.85), (1.0, 0.95, 1.05), (1.0, 0.8, f64::INFINITY)] {
+            assert_eq!(open(seen).certain_beyond(&below, figure), None, "{seen:?}");
+        }
+        assert_eq!(tested(ConditionOutcome::Met, (1.0, 0.8, 1.25)).certain_beyond(&below, figure), None);
     }
 
     #[test]

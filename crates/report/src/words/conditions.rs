@@ -2,7 +2,7 @@
 
 use lab::condition::{Bound, Condition};
 use lab::experiment::Figure;
-use lab::findings::{ConditionOutcome, FigureView, Findings, Gated, Ratio, Tested, Unit};
+use lab::findings::{ConditionOutcome, FigureView, Findings, Gated, Tested, Unit};
 
 use super::cases::{Case, Grade};
 use super::missing::{missing, without_ratio};
@@ -42,17 +42,13 @@ pub fn condition(condition: &Condition, scenario: &str, figure: Figure, tested: 
         }
     });
     let seen = seen.map_or(String::new(), |seen| format!("{seen}: "));
-    let inconclusive = tested.answer == ConditionOutcome::Inconclusive;
-    let certain = tested.seen.filter(|_| inconclusive).and_then(|seen| certain_from(condition, seen));
-    let certain = certain.map_or(String::new(), |from| {
-        let from = match condition.bound {
-            Bound::Ratio(_) => format!("{from:.3}"),
-            Bound::Figure(_) => in_unit(from),
+    let certain = tested.certain_beyond(condition, figure).map_or(String::new(), |beyond| {
+        let side = if condition.below { "below" } else { "above" };
+        let beyond = match condition.bound {
+            Bound::Ratio(_) => format!("{beyond:.3}"),
+            Bound::Figure(_) => in_unit(beyond),
         };
-        format!(
-            "; with this noise it is certain only {} {from}",
-            if condition.below { "below" } else { "above" }
-        )
+        format!("; with this noise it is certain only {side} {beyond}")
     });
     let (grade, answer) = match tested.answer {
         ConditionOutcome::Met => (Grade::Worse, ""),
@@ -66,13 +62,6 @@ pub fn condition(condition: &Condition, scenario: &str, figure: Figure, tested: 
         grade,
         words: format!("{scenario}: {seen}{answer}{text}{certain}"),
     }
-}
-
-/// The estimate from which a condition would certainly be met, if its interval were as wide as this one.
-fn certain_from(condition: &Condition, seen: Ratio) -> Option<f64> {
-    let (Bound::Ratio(bound) | Bound::Figure(bound)) = condition.bound;
-    let from = bound * if condition.below { seen.estimate / seen.high } else { seen.estimate / seen.low };
-    (from.is_finite() && from > 0.0).then_some(from)
 }
 
 /// The case of a condition about figures that nothing was compared in.
