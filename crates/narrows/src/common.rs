@@ -276,8 +276,8 @@ pub fn cancellation() -> anyhow::Result<Arc<AtomicBool>> {
 /// How long a result may take after Ctrl-C.
 const AFTER_INTERRUPTION: Duration = Duration::from_secs(5);
 
-/// Does work that takes long if its input is large. None if the user interrupted and it was not done soon after. The thread on which
-/// it is done then ends with the program.
+/// Does work that takes long if its input is large. None if it is not done within five seconds after the user interrupts. Its thread
+/// then goes on until the program ends.
 ///
 /// # Errors
 /// The thread cannot be started.

@@ -136,13 +136,29 @@ impl Saved {
     /// Reads a run and computes its findings.
     pub fn read(store: &Store, id: RunId) -> anyhow::Result<Self> {
         let (observations, header) = (store.observations(id)?, store.header(id)?);
+        Ok(Self::of(id, header, observations))
+    }
+
+    /// Computes the findings of a run.
+    pub fn of(id: RunId, header: RunHeader, observations: Vec<Observation>) -> Self {
         let found = findings_beside(&header.plan, &observations, published::beside);
-        Ok(Self { id, header, observations, found })
+        Self { id, header, observations, found }
     }
 
     /// What began it, and its plan.
     pub fn header(&self) -> &RunHeader {
         &self.header
+    }
+
+    /// The trials that were done.
+    pub fn observations(&self) -> &[Observation] {
+        &self.observations
+    }
+
+    /// Its page.
+    pub fn page(&self) -> String {
+        let profiles = profiles::profiles(&self.observations);
+        report::html(&self.found, &report::Run { profiles: &profiles, ..self.shown_run() })
     }
 
     /// The run in a format, in one screen if that is text. The judgement is for the formats that are read by CI,
@@ -162,7 +178,7 @@ impl Saved {
                 on_the_screen(found, width, colour)
             }
             Format::Markdown => report::markdown(found),
-            Format::Html => page(found, self.id, &self.header, &self.observations),
+            Format::Html => self.page(),
             Format::Json => report::json(found, &self.header.environment),
             Format::Csv => report::csv(found),
             Format::Hlog => report::hlog(&by_trial(&self.observations)),
@@ -200,12 +216,6 @@ pub fn verdict(
 /// All experiments, each on one screen, and below them the answers of a comparison with several figures.
 fn on_the_screen(found: &Findings, width: usize, colour: bool) -> String {
     report::brief(found, width, colour) + &report::verdicts(found, width, colour)
-}
-
-/// The HTML page of a run.
-pub fn page(found: &Findings, id: RunId, header: &RunHeader, observations: &[Observation]) -> String {
-    let profiles = profiles::profiles(observations);
-    report::html(found, &report::Run { profiles: &profiles, ..shown_run(id, header) })
 }
 
 /// The facts of a run that are shown.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
-use lab::findings::{Findings, findings_beside};
+use lab::findings::Findings;
 use lab::observation::{Observation, Outcome, Scenario};
 use lab::plan::Plan;
 use lab::session::{self, Away, Executor, Without};
@@ -19,7 +19,7 @@ use crate::command::{self, learn};
 use crate::common::{self, AtomicFile, End, INTERRUPTED};
 use crate::first_use;
 use crate::lab_args::LabArgs;
-use crate::report_verb;
+use crate::report_verb::Saved;
 use crate::requests_args::Scripted;
 use crate::stores;
 
@@ -179,7 +179,8 @@ impl Run {
         Ok(place)
     }
 
-    /// Carries out what is missing, shows its progress, stops what runs beside it, and prints what was found.
+    /// Carries out what is missing, shows its progress, stops what runs beside it, and prints what was found. Without a run to show,
+    /// the user interrupted before there was something to find.
     ///
     /// # Errors
     /// The store cannot be read or written, or a machine stays away.
@@ -188,7 +189,7 @@ impl Run {
         Place { mut executor, services }: Place,
         cancel: &AtomicBool,
         screen: Screen,
-    ) -> anyhow::Result<(ExitCode, Findings)> {
+    ) -> anyhow::Result<(ExitCode, Option<Saved>)> {
         let done = self.carry_out_trials(&mut *executor, cancel, screen != Screen::Test)?;
         command::stop(services);
         self.finish(done, screen)
@@ -228,11 +229,11 @@ impl Run {
         })
     }
 
-    /// Prints the answers, where the rest is, and how to resume the run if it is unfinished. Returns the findings too.
-    fn finish(&self, done: Result<(), Stopped>, screen: Screen) -> anyhow::Result<(ExitCode, Findings)> {
+    /// Prints the answers, where the rest is, and how to resume the run if it is unfinished.
+    fn finish(&self, done: Result<(), Stopped>, screen: Screen) -> anyhow::Result<(ExitCode, Option<Saved>)> {
         if matches!(done, Err(Stopped::Interrupted)) && !self.store.has_observations(self.id)? {
             common::say(format_args!("interrupted before the first trial: {}", self.remedy()));
-            return Ok((ExitCode::from(INTERRUPTED), Findings::default()));
+            return Ok((ExitCode::from(INTERRUPTED), None));
         }
         let (header, observations) = match (self.store.header(self.id), self.store.observations(self.id)) {
             (Ok(header), Ok(observations)) => (header, observations),
@@ -242,46 +243,51 @@ impl Run {
                 _ => bail!(error),
             },
         };
+        let kept = format!(
+            "{} of {} trials are kept: {}",
+            observations.len(),
+            header.plan.trials.len(),
+            self.remedy()
+        );
         let run = self.id;
         let made = common::unless_interrupted(move || {
-            let found = findings_beside(&header.plan, &observations, published::beside);
-            let page = report_verb::page(&found, run, &header, &observations);
-            (header, observations, found, page)
+            let saved = Saved::of(run, header, observations);
+            let page = saved.page();
+            (saved, page)
         })?;
-        let Some((header, observations, found, page)) = made else {
-            let store = stores::option(self.store.path());
-            let what = match done {
-                Ok(()) => format!("all trials are kept: `narrows report {run}{store}` shows them"),
-                Err(_) => format!("`narrows report {run}{store}` shows what is kept, and {}", self.remedy()),
-            };
-            common::say(format_args!("interrupted: {what}"));
-            return Ok((ExitCode::from(INTERRUPTED), Findings::default()));
+        if let Some((saved, page)) = &made {
+            self.print(&saved.found, page, &saved.header().plan, screen)?;
+        }
+        let shown =
+            format!("`narrows report {run}{}` shows what was found", stores::option(self.store.path()));
+        let code = match (done, &made) {
+            (Ok(()), Some((saved, _))) if anything_measured(&saved.header().plan, saved.observations()) => {
+                ExitCode::SUCCESS
+            }
+            (Ok(()), Some(_)) => {
+                common::say(match screen {
+                    Screen::Answers => {
+                        "every trial of every system failed, so at most the reference was measured; the report says why"
+                    }
+                    _ => "every trial failed",
+                });
+                ExitCode::FAILURE
+            }
+            (Ok(()), None) => {
+                common::say(format_args!("interrupted after the last trial: {shown}"));
+                ExitCode::from(INTERRUPTED)
+            }
+            (Err(Stopped::Interrupted), made) => {
+                let shown = if made.is_some() { String::new() } else { format!("{shown}, and ") };
+                common::say(format_args!("interrupted: {shown}{}", self.remedy()));
+                ExitCode::from(INTERRUPTED)
+            }
+            (Err(Stopped::Store(error)), _) => bail!("{error}\n{kept}"),
+            (Err(Stopped::Away(Away { why, without })), _) => {
+                bail!(MachineLost { why: format!("{why}\n{kept}"), without })
+            }
         };
-        let plan = &header.plan;
-        self.print(&found, &page, plan, screen)?;
-        let kept =
-            || format!("{} of {} trials are kept: {}", observations.len(), plan.trials.len(), self.remedy());
-        match done {
-            Ok(()) => {}
-            Err(Stopped::Interrupted) => {
-                common::say(format_args!("interrupted: {}", self.remedy()));
-                return Ok((ExitCode::from(INTERRUPTED), found));
-            }
-            Err(Stopped::Store(error)) => bail!("{error}\n{}", kept()),
-            Err(Stopped::Away(Away { why, without })) => {
-                bail!(MachineLost { why: format!("{why}\n{}", kept()), without })
-            }
-        }
-        if anything_measured(plan, &observations) {
-            return Ok((ExitCode::SUCCESS, found));
-        }
-        common::say(match screen {
-            Screen::Answers => {
-                "every trial of every system failed, so at most the reference was measured; the report says why"
-            }
-            _ => "every trial failed",
-        });
-        Ok((ExitCode::FAILURE, found))
+        Ok((code, made.map(|(saved, _)| saved)))
     }
 
     fn print(&self, found: &Findings, page: &str, plan: &Plan, screen: Screen) -> anyhow::Result<()> {

@@ -39,7 +39,7 @@ use crate::driver_args::DriverArgs;
 use crate::fleet_args::FleetArgs;
 use crate::here;
 use crate::lab_args::LabArgs;
-use crate::report_verb::{Format, Saved};
+use crate::report_verb::Format;
 use crate::runs::{self, Asked, Parts, Place, Run, Screen};
 use crate::stores::StoreArg;
 use commits::{Clones, CommitArgs, Commits};
@@ -376,19 +376,19 @@ impl<'a> Comparison<'a> {
 
     /// Carries out what is missing of a run, and prints what it shows.
     fn carried_out(&self, place: Place, run: &Run, screen: Screen) -> anyhow::Result<Concluded> {
-        let (code, found) = run.carry_out(place, &self.cancel, screen)?;
-        let mut judgement = Judgement::of_run(&found);
+        let (code, saved) = run.carry_out(place, &self.cancel, screen)?;
+        let Some(saved) = saved else { return Ok(code.into()) };
+        let mut judgement = Judgement::of_run(&saved.found);
         if self.args.inconclusive == Some(Inconclusive::Fail) {
             judgement.fail_inconclusive();
         }
         if screen == Screen::Nothing {
-            let saved = Saved::read(&run.store, run.id)?;
             common::print(saved.shown(self.args.format, &judgement, run.store.path())?)?;
         }
         if code != ExitCode::SUCCESS {
             return Ok(code.into());
         }
-        Ok(self.conclude(found, &judgement))
+        Ok(self.conclude(saved.found, &judgement))
     }
 
     /// The exit code for what was found.

@@ -314,8 +314,8 @@ fn confirm(
 
 impl Measured {
     fn of(comparison: &Comparison<'_>, place: Place, run: Run) -> anyhow::Result<Self> {
-        let (code, found) = run.carry_out(place, &comparison.cancel, comparison.screen())?;
-        Ok(Self { run, code, found })
+        let (code, saved) = run.carry_out(place, &comparison.cancel, comparison.screen())?;
+        Ok(Self { run, code, found: saved.map(|saved| saved.found).unwrap_or_default() })
     }
 
     fn is_interrupted(&self) -> bool {

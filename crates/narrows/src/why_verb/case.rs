@@ -146,12 +146,11 @@ impl<'a> Case<'a> {
         let store = Store::open(how.store)?;
         let run = Run::begin(store, plan, how.asked, &*there.executor, how.quiet)?;
         let Some(run) = run else { return runs::not_begun(&*there.executor) };
-        let (code, found) = run.carry_out(there, &cancel, Screen::Test)?;
-        if code != ExitCode::SUCCESS {
-            return Ok(code);
+        let (code, saved) = run.carry_out(there, &cancel, Screen::Test)?;
+        if let Some(saved) = saved.filter(|_| code == ExitCode::SUCCESS) {
+            common::print(verdicts(&arms, &saved.found, saved.observations()))?;
         }
-        common::print(verdicts(&arms, &found, &run.store.observations(run.id)?))?;
-        Ok(ExitCode::SUCCESS)
+        Ok(code)
     }
 
     /// # Errors
