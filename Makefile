@@ -53,8 +53,8 @@ machines: install-test
 	scripts/machines run --rate 1gbit --delay 5ms cargo test -q --release --locked --offline -p narrows --test machines -- \
 		--ignored --nocapture --test-threads=1 o_far
 
-# Lets each call of the operating system fail in turn, until none is left. Takes an hour or more; FAULTS=open:131,read tries those of
-# some functions, of `open` from the 131st.
+# Lets each call of the operating system fail in turn, until none is left. Takes an hour or more; FAULTS=open:131,read lets
+# only calls of `open`, from the 131st on, and of `read` fail.
 faults: install-test
 	NARROWS_FAULTS=$(or $(FAULTS),all) cargo test --locked -p narrows --test e2e faults -- --include-ignored --nocapture
 

@@ -2,8 +2,7 @@
 //!
 //! A library that is loaded first (`faults.c`) makes a call of a function fail. A test tries a few of the calls that there are. Trials
 //! make thousands of calls, and how many depends on the clock, so there only the first call from each place of the program counts.
-//! `NARROWS_FAULTS=all cargo test --test e2e faults` tries each until none is left, and `NARROWS_FAULTS=open:131,read` those of some
-//! functions, of `open` from the 131st.
+//! `make faults` tries each until none is left, and with `FAULTS=open:131,read` only those of `open`, from the 131st on, and of `read`.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

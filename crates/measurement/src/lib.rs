@@ -132,19 +132,22 @@ macro_rules! measurement {
                 }
             }
 
-            /// The name of the first count of a generator that is another one in `other`. What describes the system is not compared.
+            /// The first count of a generator that differs in `other`, by name. What describes the system is not compared.
             pub fn counts_unlike(&self, other: &Self) -> Option<&'static str> {
                 $($(if self.$saved != other.$saved {
                     return Some(stringify!($saved));
                 })?)*
-                let derived = [
+                let generator = GeneratorUse { cores: other.generator.cores.clone(), ..self.generator.clone() };
+                let others = [
                     ("edges", self.edges == other.edges),
                     ("mean_error_us", self.mean_error_us == other.mean_error_us),
-                    ("generator.cpu_s", self.generator.cpu_s == other.generator.cpu_s),
-                    ("generator.busiest_core", self.generator.busiest_core == other.generator.busiest_core),
+                    ("generator", generator == other.generator),
+                    ("concurrency", self.concurrency == other.concurrency),
+                    ("connections", self.connections == other.connections),
+                    ("together", self.together == other.together),
                     ("metered", self.metered == other.metered),
                 ];
-                derived.into_iter().find(|(_, alike)| !alike).map(|(name, _)| name)
+                others.into_iter().find(|(_, alike)| !alike).map(|(name, _)| name)
             }
         }
     };

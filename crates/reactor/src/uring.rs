@@ -583,8 +583,6 @@ impl Drop for Uring {
         let timespec = Timespec::from(FAREWELL / 10);
         let args = SubmitArgs::new().timespec(&timespec);
         loop {
-            // If the queue was full, the cancel and the closes have room only now.
-            let all_submitted = self.flush();
             for entry in self.ring.completion() {
                 let op = op_of(entry.user_data());
                 let silent = matches!(op, Op::Silent | Op::SilentSend | Op::Post | Op::Socket);
@@ -594,6 +592,8 @@ impl Drop for Uring {
                     drop(owned(fd));
                 }
             }
+            // If the queue was full, the cancel and the closes have room only now.
+            let all_submitted = self.flush();
             if (self.pending == 0 && all_submitted) || Instant::now() >= deadline {
                 return;
             }

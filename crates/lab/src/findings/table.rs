@@ -128,8 +128,8 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
-/// Whether a table of so many rows and columns would hardly have anything in it. Values that go together only in pairs make one that
-/// grows with the square of their number.
+/// Whether a table of so many rows and columns would hardly have anything in it. If each value of one knob
+/// goes with one value of another, the table grows with the square of their number.
 pub fn is_sparse(rows: usize, columns: usize, filled: usize) -> bool {
     /// A table with so few cells can be read anyway.
     const FEW: usize = 100;

@@ -24,8 +24,8 @@ pub const MOST_BYTES: usize = 256 << 20;
 /// The most memory that the trials of a search may take. After each of its rounds its whole plan is written again.
 pub const MOST_BYTES_OF_SEARCH: usize = MOST_BYTES / 16;
 
-/// About how many bytes the value of a knob takes in a point. A text is in the plan and in the observation, and both are in the store,
-/// too.
+/// About how many bytes the value of a knob takes in a point. A text counts four times: in the plan and in the observation, and both
+/// also in the store.
 pub(crate) fn entry_bytes(knob: &str, value: &Value) -> usize {
     const ENTRY: usize = 64;
     const COPIES: usize = 4;

@@ -37,7 +37,8 @@ pub enum Task {
     Execute { trial: Box<Trial>, ask: Option<Arc<Ask>> },
 }
 
-/// How long the bench of a machine may say nothing in the midst of a task that runs and builds nothing.
+/// How long the bench of a machine may take until it is done, or wants something driven or served, in a task that runs and builds
+/// nothing.
 const PLAIN: Duration = Duration::from_secs(60);
 /// The same where files come, perhaps through a slow pipe.
 const BRINGING: Duration = Duration::from_secs(600);
@@ -47,7 +48,8 @@ const RUNNING: Duration = Duration::from_secs(3600);
 const BUILDING: Duration = Duration::from_secs(12 * 3600);
 
 impl Task {
-    /// How long the bench may say nothing before it is taken for hung, although its machine lives.
+    /// How long the bench may take until it is done, or wants something driven or served. After that it is taken for hung, although its
+    /// machine lives.
     pub fn patience(&self) -> Duration {
         let timing = match self {
             Self::Open(_) | Self::Know(_) | Self::Describe => return PLAIN,

@@ -198,11 +198,12 @@ impl Sut {
     /// What the machine says of a trial. A measurement that cannot be true, or that is not what this side saw, is a failure of the trial.
     fn checked(&self, trial: &Trial, outcome: Outcome) -> Outcome {
         let Outcome::Measured(measured) = &outcome else { return outcome };
-        let Err(why) = measured.check().and_then(|()| self.seen.check(trial, measured)) else {
-            return outcome;
-        };
+        let makes_sense = measured.check().map_err(|why| format!("makes no sense: {why}"));
+        let was_seen =
+            || self.seen.check(trial, measured).map_err(|why| format!("is not what this side saw: {why}"));
+        let Err(why) = makes_sense.and_then(|()| was_seen()) else { return outcome };
         let reason = format!(
-            "machine {}: its measurement makes no sense: {why}; do not trust this machine, and run the trial again",
+            "machine {}: its measurement {why}; do not trust this machine, and run the trial again",
             self.machine
         );
         Outcome::Failed(Failure::new(Stage::Counts, &reason, ""))
@@ -288,9 +289,12 @@ impl Talk<'_> {
                     done => return Ok(done),
                 },
                 Some(AgentReply::Want(want)) => {
-                    let is_progress = !matches!(*want, Want::Counts);
+                    let is_work = matches!(*want, Want::Drive(_) | Want::Serve(_));
+                    if is_work && let Err(why) = self.seen.wants() {
+                        return Err(self.remote.error(why).into());
+                    }
                     self.answer(*want)?;
-                    if is_progress {
+                    if is_work {
                         // The time in which this side drives is not the bench's.
                         advanced = Instant::now();
                     }
@@ -307,11 +311,6 @@ impl Talk<'_> {
     }
 
     fn answer(&mut self, want: Want) -> Result<(), Trouble> {
-        if let Want::Drive(_) | Want::Serve(_) = want
-            && let Err(why) = self.seen.wants()
-        {
-            return Err(self.remote.error(why).into());
-        }
         let reply = match want {
             Want::Drive(assignment) => Reply::Driven(self.drive(*assignment)?.map(Box::new).into()),
             Want::Serve(work) => Reply::Serves(
