@@ -108,3 +108,11 @@ fn another_question_is_refused_with_what_would_mend_it() {
     assert!(less.contains("its --path is \"/a\", and this one is not set"));
     assert!(with(|asked| _ = asked.options.insert("no-duet".to_owned(), json!(true))).contains("--no-duet"));
 }
+
+#[test]
+fn a_ledger_takes_as_long_to_read_as_it_is_long() {
+    cost::is_near_linear(200, |count| {
+        let text = kept(&vec![(0.5, None); count]).text();
+        move || assert_eq!(Ledger::parse(&text).unwrap().attempts().len(), count)
+    });
+}
