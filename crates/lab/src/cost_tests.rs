@@ -27,11 +27,15 @@ use crate::store::{RunHeader, Store};
 /// So many scenarios, or so much else, and then twice as many.
 const SOME: usize = 500;
 
-/// A plan of so many scenarios in three rounds, and what they showed.
-fn scenarios(count: usize) -> (Plan, Vec<Observation>) {
-    let plan = plan(count as i64, Rounds::Fixed(3), 1);
+/// A plan, and what a fake machine sees of it.
+fn carried_out_by_fake(plan: Plan) -> (Plan, Vec<Observation>) {
     let seen = observed(&plan, Fake::new(1e6, Vec::new(), Noise::SHARED_MACHINE, 1));
     (plan, seen)
+}
+
+/// A plan of so many scenarios in three rounds, and what they showed.
+fn scenarios(count: usize) -> (Plan, Vec<Observation>) {
+    carried_out_by_fake(plan(count as i64, Rounds::Fixed(3), 1))
 }
 
 /// The same of so many experiments, each with the same two scenarios.
@@ -51,8 +55,7 @@ fn experiments(count: usize) -> (Plan, Vec<Observation>) {
     };
     let mut plan = Plan::new(1, (0..count).map(planned).collect());
     plan.grow(&(0..count).map(|at| (at, 3)).collect::<Vec<_>>());
-    let seen = observed(&plan, Fake::new(1e6, Vec::new(), Noise::SHARED_MACHINE, 1));
-    (plan, seen)
+    carried_out_by_fake(plan)
 }
 
 /// The same of so many scenarios of the workload `frames`, in which each size of a frame goes with one buffer.
@@ -78,8 +81,7 @@ fn frames_in_pairs(count: usize) -> (Plan, Vec<Observation>) {
     (planned.setup.base, planned.setup.rounds) = (None, 0);
     let mut plan = Plan::new(1, vec![planned]);
     plan.grow(&[(0, 3)]);
-    let seen = observed(&plan, Fake::new(1e6, Vec::new(), Noise::SHARED_MACHINE, 1));
-    (plan, seen)
+    carried_out_by_fake(plan)
 }
 
 /// A run that found this.

@@ -70,8 +70,8 @@ pub struct Tested {
 }
 
 impl Tested {
-    /// If an inconclusive condition has its bound in the interval of what is seen: beyond which estimate the condition would certainly
-    /// be met, if the interval were as wide.
+    /// Beyond which estimate an inconclusive condition would certainly be met, if the interval were as wide. None if the bound is
+    /// outside the interval.
     pub fn certain_beyond(&self, condition: &Condition, figure: Figure) -> Option<f64> {
         let Ratio { estimate, low, high } =
             self.seen.filter(|_| self.answer == ConditionOutcome::Inconclusive)?;

@@ -199,7 +199,7 @@ impl Account {
     }
 }
 
-/// The shortest window that can be the one that was to last so long. Clocks and schedulers differ a little.
+/// A window that is shorter than this is not the one that was to last so long. Clocks and schedulers differ a little.
 pub fn shortest_window(asked: Duration) -> Duration {
     asked.mul_f64(0.9)
 }
