@@ -2,13 +2,14 @@
 # Rust and a C compiler.
 
 NARROWS = target/release/narrows
-# One line for each thing that the tests left out.
-SKIPPED = target/skipped
 
-.PHONY: run check test test-long simulate machines faults fuzz sanitize soak fresh build install install-test install-count fmt lint bench count dist pictures deny msrv
+.PHONY: run check test test-long simulate machines faults fuzz sanitize fresh build install install-test install-count fmt lint bench count dist pictures deny msrv release-check
 
-# The systems whose needs could not be installed are left out; the install has named them.
-run: build
+# What is installed and what is compiled need not wait for each other.
+run: install
+	@mkdir -p target
+	@echo 'While Narrows is built, the packages of the systems are installed: target/install.log'
+	scripts/install --systems >target/install.log 2>&1 & cargo build --release --locked -p narrows; built=$$?; wait; exit $$built
 	$(NARROWS) systems --install || true
 	$(NARROWS) run --quick
 
@@ -16,28 +17,21 @@ build: install
 	cargo build --release --locked -p narrows
 
 # For use during development: needs no root, no other servers, and installs nothing.
-check: lint
-	cargo test --workspace --locked --lib --bins --test check
+check:
+	cargo fmt --check
+	scripts/test --lib --bins --test check
 
-# All tests but the long ones. Many of the parallel tests wait for something, so four run at a time, whatever the number of cores. At
-# the end it lists what could not be tested on this machine. With NARROWS_TEST_ALL=1 such a test fails if Debian has what it lacks.
-RUN_TESTS = NARROWS_SKIPPED="$(CURDIR)/$(SKIPPED)" cargo test --workspace --locked --no-fail-fast
-LIST_SKIPPED = @if [ -s $(SKIPPED) ]; then sort -u $(SKIPPED) | sed 's/^/Skipped: /'; else echo 'Nothing was skipped.'; fi
-
-test: install-test lint
-	@mkdir -p target && : > $(SKIPPED)
-	cargo test --workspace --locked --no-run
+# All tests but the long ones. With NARROWS_TEST_ALL=1 a test fails if Debian has what it lacks.
+test: install
+	@mkdir -p target
+	@echo 'While the tests are built, what they need is installed: target/install.log'
+	scripts/install --test >target/install.log 2>&1 & cargo test --workspace --locked --no-run; built=$$?; wait; exit $$built
 	target/debug/narrows systems --install || true
-	scripts/conformance
-	$(RUN_TESTS) -- --test-threads=4
-	$(LIST_SKIPPED)
+	scripts/test
 
-# The tests that take a quarter of a minute or more, after `make test`: a fifth of those with real systems, and three quarters of their
-# time.
+# The tests that take a quarter of a minute or more, after `make test`.
 test-long:
-	@: > $(SKIPPED)
-	$(RUN_TESTS) --test e2e --test serial -- --ignored --skip by_hand --test-threads=4
-	$(LIST_SKIPPED)
+	scripts/test --long
 
 # The proofs of the statistics: simulations of many thousand runs. Takes a quarter of an hour.
 simulate:
@@ -99,10 +93,6 @@ fuzz:
 sanitize:
 	scripts/sanitize $(SANITIZE)
 
-# Load, churn and runs for half an hour each, and whether anything grows; SOAK='--minutes 2 churn' is shorter.
-soak: build
-	scripts/soak $(SOAK)
-
 # Compares Narrows with its peers, in pairs, and writes bench/RESULTS.md and bench/results.csv. Takes forty minutes on a quiet
 # machine.
 bench: install
@@ -122,6 +112,10 @@ DENY =
 deny:
 	cargo deny --version >/dev/null 2>&1 || cargo install cargo-deny --locked
 	cargo deny --locked check $(DENY)
+
+# What a release needs besides: all simulations, all faults, and new machines.
+release-check: lint test test-long simulate faults
+	scripts/fresh
 
 # Whether the oldest Rust that Cargo.toml names still builds Narrows.
 MSRV = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)

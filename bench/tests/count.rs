@@ -7,6 +7,7 @@ mod skipped;
 use common::{bench, narrows};
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_quick_count_has_a_row_for_each_path_with_both_programs_and_a_floor_without() {
     if !skipped::has("valgrind") {
         return;

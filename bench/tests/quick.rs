@@ -7,6 +7,7 @@ use std::fs;
 use common::bench;
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_quick_comparison_has_a_row_for_each_peer_and_a_line_for_each_run() {
     let folder = tempfile::tempdir().unwrap();
     let last = std::thread::available_parallelism().unwrap().get() - 1;

@@ -1,6 +1,6 @@
 //! Hostile and broken peers: what each did, and in which class it ended, while a healthy connection beside it saw no error.
 //!
-//! docs/peers.md has the table that these tests make. `NARROWS_WRITE_PEERS=1` writes it anew.
+//! docs/peers.md has the table that these tests make. `NARROWS_WRITE_PEERS=1 cargo test --workspace --test e2e peers:: -- --test-threads=1` writes it anew.
 
 mod clients;
 mod http2;
@@ -9,7 +9,7 @@ mod servers;
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
@@ -41,10 +41,8 @@ impl Row {
     }
 }
 
-/// The right to have so many mute connections at a time: one test has it. `None`, which is said, where files are too few.
-fn allow_mute(connections: usize) -> Option<MutexGuard<'static, ()>> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+/// Whether a test may have so many mute connections. It is said where files are too few.
+fn allow_mute(connections: usize) -> bool {
     let files = connections as u64 + 2000;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` outlives both calls.
@@ -56,7 +54,7 @@ fn allow_mute(connections: usize) -> Option<MutexGuard<'static, ()>> {
     if !allowed {
         say_skipped(&format!("{connections} mute connections"), &format!("`ulimit -Hn` is below {files}"));
     }
-    allowed.then_some(one)
+    allowed
 }
 
 /// Tries all cases, some at a time, and returns their rows in order.
@@ -81,8 +79,6 @@ fn rows<C: Sync>(cases: &[C], attempt: impl Fn(&C) -> Row + Sync) -> Vec<Row> {
 
 /// Asserts that the document has these rows below its heading, or writes them there. What was [seen](Row::seen) is only written.
 fn assert_documented(heading: &str, columns: &[&str], rows: &[Row]) {
-    static ONE: Mutex<()> = Mutex::new(());
-    let _one = ONE.lock().unwrap();
     let path = checkout().join("docs/peers.md");
     let page = std::fs::read_to_string(&path).expect("docs/peers.md");
     let mut table = format!("| {} |\n|{}\n", columns.join(" | "), "---|".repeat(columns.len()));
@@ -94,7 +90,7 @@ fn assert_documented(heading: &str, columns: &[&str], rows: &[Row]) {
         let page = format!("{before}## {heading}\n{}{table}{}", &rest[..begin], &rest[end..]);
         std::fs::write(&path, page).expect("docs/peers.md can be written");
     } else {
-        let write = "write it anew: NARROWS_WRITE_PEERS=1 cargo test --workspace --test e2e peers";
+        let write = "write it anew: NARROWS_WRITE_PEERS=1 cargo test --workspace --test e2e peers:: -- --test-threads=1";
         let exact = |table: &str| -> Vec<String> {
             table.lines().map(|line| line.split(" | ").take(2).collect::<Vec<_>>().join(" | ")).collect()
         };

@@ -9,18 +9,9 @@ mod machine;
 mod stall;
 mod witness;
 
-use std::sync::MutexGuard;
-
 use serde_json::Value;
 
 use crate::support;
-use witness::Witness;
-
-/// The lock that a test holds while it measures, with a witness of what the machine does.
-fn alone() -> (Witness, MutexGuard<'static, ()>) {
-    let alone = crate::alone();
-    (Witness::new(), alone)
-}
 
 /// Runs `narrows load --json` on the generator's core. Errors are injected, so only the absence of any right answer may fail it.
 fn load(words: &[&str]) -> Value {

@@ -1,6 +1,5 @@
 //! The ready-made experiment `open-loop` with the reference alone: what its report must say about the schedule.
 
-use crate::alone;
 use crate::support::home::Home;
 use crate::support::{Ended, checkout, narrows, run, squeezed};
 use lab::findings::Code;
@@ -19,7 +18,6 @@ fn in_checkout(home: &Home, words: &[&str]) -> Ended {
 #[test]
 #[ignore = "long; `make test-long` runs it"]
 fn an_experiment_with_rates_shows_response_times_and_late_arrivals() {
-    let _alone = alone();
     let home = Home::new();
     in_checkout(&home, &["run", "open-loop", "--systems", "reference", "--rounds", "1"]).code(0);
     let store = Store::read(&home.path("narrows.db")).expect("a store");
@@ -60,7 +58,6 @@ fn an_experiment_with_rates_shows_response_times_and_late_arrivals() {
 /// A closed loop has no schedule, so no request is due at a time.
 #[test]
 fn without_a_rate_it_is_refused() {
-    let _alone = alone();
     let home = Home::new();
     let words = ["run", "open-loop", "--systems", "reference", "--set", "rate=0,1000"];
     in_checkout(&home, &words)

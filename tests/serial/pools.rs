@@ -1,12 +1,10 @@
 //! Pools of clients, in tests during which the machine must not stall too often.
 
-use crate::alone;
 use crate::support::home::Home;
 
 /// A client that gives up a connection opens another in its place, and does not exceed its pool.
 #[test]
 fn a_pool_whose_requests_time_out_is_not_reported_as_larger() {
-    let _alone = alone();
     let home = Home::new();
     home.twin_client("patient");
     let grid = "[[grid]]\npool_size = 8\nconcurrency = 8\ndelay_ms = [60, 200]\ntimeout_ms = 60\nmax_keepalive = 0\n";

@@ -1,6 +1,5 @@
 //! `narrows try`, in tests whose verdict stands on speeds.
 
-use crate::alone;
 use crate::support::home::Home;
 use crate::support::{has, squeezed, until};
 
@@ -15,7 +14,6 @@ fn the_slower_of_two_commands_is_found() {
     if !has("node") {
         return;
     }
-    let _alone = alone();
     let home = Home::new();
     let [fast, slow] = fast_and_slow(&home);
     let long = ["--rounds", "5", "-d", "1s", "--warmup", "200ms", "--seed", "1"];
@@ -46,7 +44,6 @@ fn an_interrupted_comparison_goes_on_with_its_gate() {
     if !has("node") {
         return;
     }
-    let _alone = alone();
     let home = Home::new();
     let [fast, slow] = fast_and_slow(&home);
     let gate = ["try", &fast, &slow, "--fail-if", "rate<0.9", "--no-duet"];

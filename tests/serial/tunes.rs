@@ -3,7 +3,6 @@
 use lab::observation::{Observation, Outcome};
 use systems::Value;
 
-use crate::alone;
 use crate::support::home::Home;
 use crate::support::{has, run, until};
 
@@ -53,7 +52,6 @@ fn the_better_setting_of_a_command_is_found_although_others_fail() {
     if !has("node") {
         return;
     }
-    let _alone = alone();
     let home = home();
     let ended = home.run(TUNE).code(0);
     assert!(ended.stdout.contains("set wait=20: "), "{ended:#?}");
@@ -76,7 +74,6 @@ fn an_interrupted_search_goes_on_where_it_began() {
     if !has("node") {
         return;
     }
-    let _alone = alone();
     let home = home();
     let mut search = home.spawn(&TUNE);
     assert!(until(|| home.observations().len() > 3 || !search.running()) && search.running());
@@ -103,7 +100,6 @@ fn a_base_that_cannot_be_measured_is_named_before_the_search() {
     if !has("node") {
         return;
     }
-    let _alone = alone();
     let home = home();
     let search = |words: &[&str], said: &[&str]| {
         home.run(["tune"].iter().chain(words)).code(1).says(said);

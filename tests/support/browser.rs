@@ -11,7 +11,6 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::turn::Turn;
 use super::{PATIENCE, until};
 
 /// The program that Debian's package `chromium` installs.
@@ -30,12 +29,10 @@ pub struct Browser {
     /// The messages that were not answers.
     events: Vec<Value>,
     _profile: TempDir,
-    _turn: Turn,
 }
 
 impl Browser {
     pub fn start() -> Self {
-        let turn = Turn::take();
         let profile = TempDir::new().expect("a temporary folder");
         let mut child = Command::new("sh")
             .args(["-c", START, CHROMIUM, "--headless", "--remote-debugging-pipe"])
@@ -50,16 +47,7 @@ impl Browser {
             .expect("a shell");
         let to = child.stdin.take().expect("its standard input");
         let from = messages(child.stdout.take().expect("its standard output"));
-        let mut browser = Self {
-            child,
-            to,
-            from,
-            sent: 0,
-            session: None,
-            events: Vec::new(),
-            _profile: profile,
-            _turn: turn,
-        };
+        let mut browser = Self { child, to, from, sent: 0, session: None, events: Vec::new(), _profile: profile };
         let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
         let wanted = json!({ "targetId": target["targetId"], "flatten": true });
         let session = browser.call("Target.attachToTarget", wanted);

@@ -11,7 +11,6 @@ use lab::store::Store;
 use measurement::Measurement;
 use tempfile::TempDir;
 
-use super::turn::Turn;
 use super::{
     Ended, Guarded, NARROWS, STATE, assert_nothing_left, checkout, mark, narrows, new_mark, run, skip,
 };
@@ -20,13 +19,12 @@ use super::{
 pub struct Home {
     dir: TempDir,
     mark: String,
-    _turn: Option<Turn>,
 }
 
 impl Home {
     /// With nothing but what the program knows itself: the two references.
     pub fn new() -> Self {
-        let home = Self { dir: TempDir::new().expect("a temporary folder"), mark: new_mark(), _turn: None };
+        let home = Self { dir: TempDir::new().expect("a temporary folder"), mark: new_mark() };
         // Its runs of commands are its own. What was shown once is not shown again, as for other tests.
         let (own, shared) = (home.path("state/narrows"), Path::new(STATE).join("narrows/shown"));
         [&own, &shared].iter().for_each(|folder| fs::create_dir_all(folder).expect("a folder for state"));
@@ -38,7 +36,7 @@ impl Home {
 
     /// A home that also has these systems of the checkout. Their builds are kept for the next test.
     pub fn with(systems: &[&str]) -> Self {
-        let home = Self { _turn: Some(Turn::take()), ..Self::new() };
+        let home = Self::new();
         let builds = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("systems-built-by-tests");
         fs::create_dir_all(&builds).expect("a folder for builds");
         symlink(builds, home.path("target")).expect("target/");

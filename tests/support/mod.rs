@@ -12,7 +12,6 @@ pub mod nginx;
 pub mod peer;
 pub mod schema;
 mod skipped;
-pub mod turn;
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};

@@ -1,4 +1,4 @@
-//! What these decoders take for a message, independent parsers take for the same message: llhttp, which Node has, and h11 of Python.
+//! What these decoders take for a message, independent parsers take for the same message: llhttp, as undici carries it, and h11 of Python.
 //! Either may refuse more: the decoders do not look at methods, paths and extensions of chunks, which frame nothing. The streams are
 //! the seeds of the fuzz targets, others that are made of them, and those of `differential/chosen.rs`, which were chosen by hand.
 //!
@@ -157,29 +157,29 @@ const LENIENT: [&str; 11] = [
 /// Another parser.
 struct Parser {
     name: &'static str,
-    command: Vec<&'static str>,
+    command: Vec<String>,
     /// It reads up to the first request, or up to the first answer that is not interim.
     first: bool,
 }
 
-/// The other parsers of this kind of messages that are installed.
-fn parsers(kind: &'static str) -> Vec<Parser> {
+/// The other parsers of this kind of messages that `scripts/tools` has installed. What Debian or Node has differs from machine to
+/// machine.
+fn parsers(kind: &str) -> Vec<Parser> {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools");
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let (undici, python) = (tools.join("undici"), tools.join("python/bin/python"));
     let mut parsers = Vec::new();
-    if skipped::has("node") {
-        parsers.push(Parser { name: "llhttp", command: vec!["node", "llhttp.js", kind], first: false });
+    if undici.exists() && skipped::has("node") {
+        let command = words(&["node", "llhttp.js", &undici.to_string_lossy(), kind]);
+        parsers.push(Parser { name: "llhttp", command, first: false });
+    } else {
+        skipped::skip("llhttp", "scripts/tools has not installed undici");
     }
-    // The package of Debian is for Debian's own Python, which need not be the first in PATH.
-    let has_h11 = |python: &&str| {
-        let mut command = Command::new(python);
-        let ended = command.args(["-c", "import h11"]).stderr(Stdio::null()).status();
-        ended.is_ok_and(|status| status.success())
-    };
-    match ["python3", "/usr/bin/python3"].into_iter().find(has_h11) {
-        Some(python) => {
-            let command = vec![python, "read_h11.py", kind];
-            parsers.push(Parser { name: "h11", command, first: true });
-        }
-        None => skipped::skip("h11", "no Python has it: scripts/install --test installs it"),
+    if python.exists() {
+        let command = words(&[&python.to_string_lossy(), "read_h11.py", kind]);
+        parsers.push(Parser { name: "h11", command, first: true });
+    } else {
+        skipped::skip("h11", "scripts/tools has not installed it");
     }
     parsers
 }
@@ -188,7 +188,7 @@ impl Parser {
     /// What it says of each stream.
     fn read(&self, streams: &[Vec<u8>]) -> Vec<Read> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential");
-        let mut command = Command::new(self.command[0]);
+        let mut command = Command::new(&self.command[0]);
         command.args(&self.command[1..]).current_dir(script).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect(self.name);
         let mut input = child.stdin.take().expect("its input");
@@ -216,7 +216,7 @@ impl Parser {
 }
 
 /// Compares the decoders with the other parsers.
-fn compare(kind: &'static str, streams: &[Vec<u8>], own: &[Vec<String>]) {
+fn compare(kind: &str, streams: &[Vec<u8>], own: &[Vec<String>]) {
     for parser in parsers(kind) {
         let (mut agreed, mut wrong) = (0, Vec::new());
         for ((stream, own), (how, other)) in streams.iter().zip(own).zip(&parser.read(streams)) {
@@ -241,7 +241,7 @@ fn compare(kind: &'static str, streams: &[Vec<u8>], own: &[Vec<String>]) {
 
 /// Compares the decoders with the other parsers on streams that were chosen by hand: they see the same messages, or the table says
 /// why not.
-fn compare_chosen(kind: &'static str, chosen: &[Chosen], before: &[u8], own: impl Fn(&[u8]) -> Vec<String>) {
+fn compare_chosen(kind: &str, chosen: &[Chosen], before: &[u8], own: impl Fn(&[u8]) -> Vec<String>) {
     let streams: Vec<Vec<u8>> = chosen.iter().map(|(_, stream, _)| [before, stream].concat()).collect();
     let mut wrong = Vec::new();
     for parser in parsers(kind) {

@@ -8,11 +8,11 @@ use tempfile::TempDir;
 use crate::load_tls::Issued;
 use crate::support::{Ended, NARROWS, Served, checkout, plain, run, say_skipped};
 
-/// The path of a conformance test, if `scripts/conformance` could build it. Not every machine reaches the Go module proxy.
+/// The path of a conformance test, if `scripts/tools` could build it. Not every machine reaches the Go module proxy.
 fn conformance(tool: &str) -> Option<PathBuf> {
     let path = checkout().join("target/tools").join(tool);
     if !path.exists() {
-        say_skipped(tool, "scripts/conformance could not build it");
+        say_skipped(tool, "scripts/tools could not build it");
     }
     Some(path).filter(|path| path.exists())
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::compare::assert_recovered;
 use super::endpoint::{Act, Endpoint, Exchange, How, Truth};
 use super::witness::Witness;
-use super::{alone, load, machine, number};
+use super::{load, machine, number};
 use crate::support::{self, backends};
 
 /// The error class that Narrows must find for each treatment.
@@ -56,7 +56,6 @@ fn assert_counts(
     more: impl Fn(&Value, &Truth),
 ) {
     for io in backends() {
-        let _alone = alone();
         let endpoint = Endpoint::new(plan);
         let (n, c) = (n.to_string(), connections.to_string());
         let json = load(&[&endpoint.url, "-n", &n, "-c", &c, "--reactor", io]);
@@ -147,7 +146,6 @@ fn an_announced_close_after_the_100th_request_is_no_error() {
 #[test]
 fn a_silent_close_after_the_100th_request_costs_the_next_one() {
     for io in backends() {
-        let _alone = alone();
         let endpoint =
             Endpoint::new(|_, nth| at_once(if nth == 100 { How::CloseSilent } else { How::Whole }));
         let json = load(&[&endpoint.url, "-n", "2000", "-c", "4", "--reactor", io]);
@@ -177,7 +175,6 @@ fn a_silent_close_after_the_100th_request_costs_the_next_one() {
 #[test]
 fn a_full_accept_queue_is_a_connect_timeout() {
     for io in backends() {
-        let _alone = alone();
         let full = machine::Full::new();
         let url = format!("http://{}/", full.listener.local_addr().expect("its address"));
         let json = load(&[&url, "-n", "6", "-c", "2", "--timeout", "300ms", "--reactor", io]);
@@ -203,7 +200,7 @@ fn client(orders: &Value) -> Value {
 
 #[test]
 fn answers_with_a_wrong_id_length_or_content_are_counted() {
-    let (witness, _alone) = alone();
+    let witness = Witness::new();
     let endpoint = Endpoint::new(|number, _| {
         let how = match number % 50 {
             7 | 31 => How::WrongId,

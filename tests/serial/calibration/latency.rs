@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::compare::{PERCENTILES, assert_service};
 use super::endpoint::{Act, Endpoint, How, Truth};
-use super::{alone, load, number};
+use super::witness::Witness;
+use super::{load, number};
 use crate::support::backends;
 
 /// Sends requests to an endpoint with this plan. All must be verified, counted to the byte, and timed as the endpoint
@@ -14,7 +15,7 @@ fn assert_delays(
     words: &[&str],
     plan: impl Fn(u64, u64) -> Act + Send + Sync + Copy + 'static,
 ) -> Vec<Truth> {
-    let (witness, _alone) = alone();
+    let witness = Witness::new();
     let drive = |io: &str| {
         let endpoint = Endpoint::new(plan);
         let json = load(&[&[endpoint.url.as_str(), "--reactor", io], words].concat());
@@ -73,7 +74,7 @@ fn an_answer_of_one_byte_per_10_ms_is_measured() {
 #[test]
 fn a_percentile_that_n_cannot_support_is_null() {
     for n in [1, 19, 20, 99, 100, 999, 1000, 9999, 10_000] {
-        let (witness, _alone) = alone();
+        let witness = Witness::new();
         let endpoint = Endpoint::new(|_, _| (Duration::ZERO, How::Whole));
         let json = load(&[&endpoint.url, "-n", &n.to_string(), "-c", "1"]);
         let truth = endpoint.truth();

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::compare::{assert_recovered, assert_service, percentile};
 use super::endpoint::{Act, Endpoint, Exchange, How, Stall, Truth};
-use super::{alone, load, machine, number};
+use super::witness::Witness;
+use super::{load, machine, number};
 
 /// A stall for a second of every five, from and until these milliseconds after the first request.
 const fn stall(from: u64, until: u64) -> Stall {
@@ -55,7 +56,7 @@ fn stalled(truth: &Truth) -> usize {
 
 /// Drives a stalling endpoint at 1000 requests per second, and compares all arrivals that were due in the window.
 fn assert_shown(what: &str, stall: Stall, warmup_s: usize, window_s: usize) -> Value {
-    let (witness, _alone) = alone();
+    let witness = Witness::new();
     let endpoint = endpoint(stall);
     let [warmup, window] = [warmup_s, window_s].map(|seconds| format!("{seconds}s"));
     let json = load(&[&endpoint.url, "--rate", "1000", "-c", "100", "--warmup", &warmup, "-d", &window]);
@@ -106,7 +107,6 @@ fn stalls_across_both_ends_of_the_window_count() {
 
 #[test]
 fn what_is_never_answered_counts_as_at_least_its_age() {
-    let (_, _alone) = alone();
     let endpoint = endpoint(stall(4000, 5000));
     let url = endpoint.url.clone();
     let json = load(&[&url, "--rate", "200", "-c", "100", "-d", "5s", "--timeout", "300ms"]);
@@ -123,7 +123,7 @@ fn what_is_never_answered_counts_as_at_least_its_age() {
 
 #[test]
 fn a_closed_loop_hides_a_stall() {
-    let (witness, _alone) = alone();
+    let witness = Witness::new();
     let endpoint = endpoint(STALL);
     let json = load(&[&endpoint.url, "-c", "10", "-d", "5s"]);
     let truth = endpoint.truth();
@@ -144,7 +144,6 @@ fn a_closed_loop_hides_a_stall() {
 #[test]
 #[ignore = "for docs/calibration.md, by hand: it needs wrk"]
 fn wrk_agrees_by_hand_on_the_same_server() {
-    let _alone = alone();
     let endpoint = endpoint(STALL);
     let mut command = Command::new("wrk");
     command.args(["-t1", "-c10", "-d10s", "--latency", &endpoint.url]);
