@@ -11,7 +11,7 @@ use crate::support::{NARROWS, has, until};
 const ELSEWHERE: &str = "127.0.0.2";
 
 /// Short trials, so that a test takes seconds.
-const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
+const SHORT: [&str; 8] = ["--rounds", "1", "-d", "400ms", "--warmup", "20ms", "--seed", "1"];
 
 /// A server that notes the address that it is told in the file `seen`.
 const NOTED: &str = r#"["sh", "-c", "echo $1 >> seen; exec $0 serve --host $1 --any $2", "{narrows}", "{address}", "{port}"]"#;

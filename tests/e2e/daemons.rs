@@ -64,7 +64,7 @@ fn a_daemon_ends_when_narrows_is_interrupted_or_killed() {
 
 /// Tries this command for a moment.
 fn attempt(home: &Home, command: &str) -> Ended {
-    home.run(["try", command, "--shell", "--rounds", "1", "-d", "50ms", "--warmup", "0s", "--ready", "1s"])
+    home.run(["try", command, "--shell", "--rounds", "1", "-d", "400ms", "--warmup", "0s", "--ready", "1s"])
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_process_that_does_not_descend_from_the_command_is_measured_if_asked() {
     );
     let ended = attempt(&home, &server).code(1);
     ended.says(&["which does not descend from the program", "--attach measures that process"]);
-    home.run(["try", &server, "--shell", "--rounds", "1", "-d", "50ms", "--warmup", "0s", "--attach"])
+    home.run(["try", &server, "--shell", "--rounds", "1", "-d", "400ms", "--warmup", "0s", "--attach"])
         .code(0);
 }
 
@@ -114,7 +114,8 @@ fn a_server_that_forks_during_the_search_is_no_stranger() {
     }
     let home = Home::new();
     home.write("hops.py", HOPS);
-    let words = ["try", "python3 hops.py {port}", "-c", "1", "--rounds", "1", "-d", "50ms", "--warmup", "0s"];
+    let words =
+        ["try", "python3 hops.py {port}", "-c", "1", "--rounds", "1", "-d", "400ms", "--warmup", "0s"];
     home.run(words.into_iter().chain(["--ready", "60s"])).code(0);
 }
 
@@ -150,7 +151,7 @@ fn services_may_be_daemons() {
     let port = systems::free_port().expect("a port");
     let server = format!("{NARROWS} serve --any {{port}}");
     let service = format!("sh start.sh {port}");
-    home.run(["try", &server, "--service", &service, "--rounds", "1", "-d", "50ms", "--warmup", "0s"])
+    home.run(["try", &server, "--service", &service, "--rounds", "1", "-d", "400ms", "--warmup", "0s"])
         .code(0);
     assert_gone(&home);
 }

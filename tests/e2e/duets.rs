@@ -96,7 +96,7 @@ fn two_servers_run_at_the_same_time() {
     let server = format!("{NARROWS} serve -p {{port}}");
     let arms = [format!("{server} -t 1"), server];
     let hooks = ["--shell", "--prepare", "echo prepare >> log", "--conclude", "echo conclude >> log"];
-    let short = ["--save", "both", "--duet", "--rounds", "1", "-d", "200ms", "--warmup", "50ms"];
+    let short = ["--save", "both", "--duet", "--rounds", "1", "-d", "400ms", "--warmup", "50ms"];
     let words = ["try", &arms[0], &arms[1]].into_iter().chain(hooks).chain(short);
     home.run(words).code(0);
     let saved = std::fs::read_to_string(home.path("narrows/experiments/both.toml")).expect("it is saved");
@@ -118,7 +118,7 @@ fn a_gate_on_a_ratio_measures_duets_without_being_asked() {
     let home = Home::new();
     let server = format!("{NARROWS} serve -p {{port}}");
     let few = std::thread::available_parallelism().expect("it is known").get() <= 2;
-    let short = ["--rounds", "1", "-d", "200ms", "--warmup", "50ms"];
+    let short = ["--rounds", "1", "-d", "400ms", "--warmup", "50ms"];
     for (gate, is_duet) in [
         (&["--fail-if", "rate<0.01"][..], few),
         (&["--fail-if", "rate<0.01", "--no-duet"], false),

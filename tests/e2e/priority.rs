@@ -10,7 +10,7 @@ fn what_is_started_goes_first_if_the_user_may_do_that() {
     let home = Home::new();
     let server =
         format!("sh -c 'cut -d\" \" -f19 /proc/self/stat >> nice; exec {NARROWS} serve -p {{port}}'");
-    let ended = home.run(["try", &server, "--priority", "--rounds", "1", "-d", "100ms", "--warmup", "50ms"]);
+    let ended = home.run(["try", &server, "--priority", "--rounds", "1", "-d", "400ms", "--warmup", "50ms"]);
     // `nice` counts from its caller's niceness, and the tests may run under another than 0. `renice` sets it.
     let may = Command::new("sh").args(["-c", "renice -n -20 -p $$ && test $(nice) = -20"]).output();
     if !may.expect("a shell").status.success() {

@@ -425,7 +425,7 @@ fn several_sources_have_more_connections_than_one_has_ports() {
 }
 
 /// Short trials, so that a test takes seconds.
-const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
+const SHORT: [&str; 8] = ["--rounds", "1", "-d", "400ms", "--warmup", "20ms", "--seed", "1"];
 
 #[test]
 #[ignore = "long; `make test-long` runs it"]

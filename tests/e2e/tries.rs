@@ -6,7 +6,7 @@ use crate::support::home::Home;
 use crate::support::{NARROWS, Served, has, run, squeezed};
 
 /// Short trials, so that a test takes seconds.
-const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
+const SHORT: [&str; 8] = ["--rounds", "1", "-d", "400ms", "--warmup", "20ms", "--seed", "1"];
 
 /// The reference as a command of the user's.
 fn server() -> String {
@@ -26,8 +26,8 @@ fn a_knob_reaches_the_command_and_its_environment() {
     points.sort_unstable();
     points.dedup();
     assert_eq!(points, ["w1 1", "w2 2"]);
-    // The first look at each point, then three rounds with the base's twin.
-    assert_eq!(seen.lines().count(), 2 + 9);
+    // The first look at each point, then a round with the base's twin.
+    assert_eq!(seen.lines().count(), 2 + 3);
 
     let shown = home.run(["try", "./s -w {w} {port}", "-L", "w", "1..4*2", "--env", "A={w}", "--dry-run"]);
     let lines = shown.code(0).stdout;
@@ -42,8 +42,8 @@ fn commands_run_around_the_trials() {
     let hooks = ["--prepare", "echo prepare >> log", "--conclude", "echo conclude >> log"];
     home.run(words.into_iter().chain(hooks).chain(SHORT)).code(0);
     let log = std::fs::read_to_string(home.path("log")).expect("they have run");
-    // The first look, and three rounds of the base and its twin.
-    let expected = format!("setup\n{}", "prepare\nconclude\n".repeat(7));
+    // The first look, and a round of the base and its twin.
+    let expected = format!("setup\n{}", "prepare\nconclude\n".repeat(3));
     assert_eq!(log, expected);
     let failing = ["try", &server(), "--prepare", "false"];
     home.run(failing.into_iter().chain(SHORT)).code(1).says(&["prepare command exited with code 1"]);

@@ -11,7 +11,7 @@ use crate::support::home::Home;
 use crate::support::{Guarded, has, squeezed, until};
 
 /// Short trials, so that a test takes seconds.
-const SHORT: [&str; 8] = ["--rounds", "3", "-d", "300ms", "--warmup", "50ms", "--seed", "1"];
+const SHORT: [&str; 8] = ["--rounds", "1", "-d", "400ms", "--warmup", "20ms", "--seed", "1"];
 
 /// A server of Node.js that answers with the path, 404 to `/missing`, and the body to `/echo`. With a word behind its port it
 /// answers that to `/b`. `POST /login` with a name gives a token and a cookie, which only this process knows, and `/me` is for

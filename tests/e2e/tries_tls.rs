@@ -8,7 +8,7 @@ use crate::support::home::Home;
 use crate::support::{Guarded, NARROWS, has, nginx, squeezed};
 
 /// Short trials, so that a test takes seconds.
-const SHORT: [&str; 8] = ["--rounds", "3", "-d", "1s", "--warmup", "50ms", "--seed", "1"];
+const SHORT: [&str; 8] = ["--rounds", "1", "-d", "500ms", "--warmup", "50ms", "--seed", "1"];
 
 fn secured() -> String {
     format!("{NARROWS} serve -p {{port}} --tls --cert {{cert}} --key {{key}} --tickets")

@@ -47,7 +47,8 @@ impl Browser {
             .expect("a shell");
         let to = child.stdin.take().expect("its standard input");
         let from = messages(child.stdout.take().expect("its standard output"));
-        let mut browser = Self { child, to, from, sent: 0, session: None, events: Vec::new(), _profile: profile };
+        let mut browser =
+            Self { child, to, from, sent: 0, session: None, events: Vec::new(), _profile: profile };
         let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
         let wanted = json!({ "targetId": target["targetId"], "flatten": true });
         let session = browser.call("Target.attachToTarget", wanted);

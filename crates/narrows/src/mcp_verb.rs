@@ -227,7 +227,13 @@ impl Server {
             (Some(method), Value::Null | Value::String(_) | Value::Number(_)) => method,
             // The answer to a question, of which none was asked.
             (None, _) if message.get("result").or_else(|| message.get("error")).is_some() => return,
-            _ => return self.refuse(&Value::Null, -32600, "a request must have a method, and an id that is a text or a number"),
+            _ => {
+                return self.refuse(
+                    &Value::Null,
+                    -32600,
+                    "a request must have a method, and an id that is a text or a number",
+                );
+            }
         };
         if id.is_null() {
             if method == "notifications/cancelled"
@@ -243,8 +249,10 @@ impl Server {
                 let known = VERSIONS.into_iter().find(|version| asked == Some(version));
                 let version = known.unwrap_or(VERSIONS[VERSIONS.len() - 1]);
                 let about = json!({ "name": "narrows", "version": env!("CARGO_PKG_VERSION") });
-                self.say(json!({ "id": id, "result": { "protocolVersion": version, "capabilities": { "tools": {} },
-                    "serverInfo": about, "instructions": INSTRUCTIONS } }));
+                self.say(
+                    json!({ "id": id, "result": { "protocolVersion": version, "capabilities": { "tools": {} },
+                    "serverInfo": about, "instructions": INSTRUCTIONS } }),
+                );
             }
             "ping" => self.say(json!({ "id": id, "result": {} })),
             "tools/list" => {
@@ -271,7 +279,13 @@ impl Server {
     }
 
     /// What a tool answers. None if the call was given up.
-    fn call(&self, tool: &Tool, params: &Value, sender: Sender<Event>, events: &Receiver<Event>) -> Option<Value> {
+    fn call(
+        &self,
+        tool: &Tool,
+        params: &Value,
+        sender: Sender<Event>,
+        events: &Receiver<Event>,
+    ) -> Option<Value> {
         let mut arguments = match tool.read(&params["arguments"]) {
             Ok(arguments) => arguments,
             Err(why) => return Some(failure(&why)),
@@ -334,8 +348,7 @@ impl Server {
 
 /// Whether these are two arms, about which a verdict can be given, and no other format is asked for.
 fn is_pair(commands: &[String], options: &[String]) -> bool {
-    const OTHERS: [&str; 7] =
-        ["-k", "--knob", "-L", "--parameter-list", "--git", "--format", "--dry-run"];
+    const OTHERS: [&str; 7] = ["-k", "--knob", "-L", "--parameter-list", "--git", "--format", "--dry-run"];
     let other = |word: &String| OTHERS.iter().any(|option| word.starts_with(option));
     commands.len() == 2 && !options.iter().any(other)
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// So many scenarios or experiments, and then twice as many.
-const SOME: usize = 300;
+const SOME: usize = 120;
 
 /// The name of a report, and what makes it.
 type Report = (&'static str, fn(&Findings) -> String);

@@ -75,6 +75,7 @@ fn assert_counts(
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn three_percent_of_answers_with_status_500_are_counted() {
     let plan = |number, _| at_once(if chosen(number, 30) { How::Status } else { How::Whole });
     assert_counts("3 % status 500", 2000, 4, plan, |json, truth| {
@@ -84,12 +85,14 @@ fn three_percent_of_answers_with_status_500_are_counted() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn two_percent_of_connections_reset_during_the_answer_are_counted() {
     let plan = |number, _| at_once(if chosen(number, 20) { How::Reset } else { How::Whole });
     assert_counts("2 % resets", 2000, 4, plan, |_, truth| assert!(truth.count(How::Reset) >= 20));
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn five_percent_of_answers_cut_short_are_counted() {
     let plan = |number, _| at_once(if chosen(number, 50) { How::Truncated } else { How::Whole });
     assert_counts("5 % truncated", 2000, 4, plan, |_, truth| assert!(truth.count(How::Truncated) >= 60));
@@ -113,6 +116,7 @@ fn faults_of_several_kinds_are_counted_at_the_same_time() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn stray_bytes_after_each_answer_are_counted() {
     assert_counts(
         "a stray byte",
@@ -126,6 +130,7 @@ fn stray_bytes_after_each_answer_are_counted() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_stray_byte_that_arrives_during_the_next_request() {
     let plan = |_, nth| at_once(if nth == 1 { How::StrayLater } else { How::Spoiled });
     assert_counts("a late stray byte", 500, 4, plan, |_, truth| {
@@ -135,6 +140,7 @@ fn a_stray_byte_that_arrives_during_the_next_request() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn an_announced_close_after_the_100th_request_is_no_error() {
     let plan = |_, nth| at_once(if nth == 100 { How::CloseAnnounced } else { How::Whole });
     assert_counts("close announced", 2000, 4, plan, |json, truth| {
@@ -144,6 +150,7 @@ fn an_announced_close_after_the_100th_request_is_no_error() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_silent_close_after_the_100th_request_costs_the_next_one() {
     for io in backends() {
         let endpoint =
@@ -173,6 +180,7 @@ fn a_silent_close_after_the_100th_request_costs_the_next_one() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_full_accept_queue_is_a_connect_timeout() {
     for io in backends() {
         let full = machine::Full::new();

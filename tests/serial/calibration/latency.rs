@@ -36,6 +36,7 @@ fn assert_delays(
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_constant_5_ms_is_measured() {
     let truths = assert_delays("constant 5 ms", &["-n", "2000", "-c", "5"], |_, _| {
         (Duration::from_millis(5), How::Whole)
@@ -53,6 +54,7 @@ fn a_constant_5_ms_is_measured_in_an_open_loop() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn one_slow_answer_in_a_hundred_is_measured() {
     // Each hundred begins with its slow one. Of 10,010 the p99 is the 9910th in order, which is the first slow one.
     let truths = assert_delays("1 ms and 100 ms, 99:1", &["-n", "10010", "-c", "20"], |number, _| {
@@ -65,6 +67,7 @@ fn one_slow_answer_in_a_hundred_is_measured() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn an_answer_of_one_byte_per_10_ms_is_measured() {
     let truths =
         assert_delays("a byte per 10 ms", &["-n", "120", "-c", "20"], |_, _| (Duration::ZERO, How::Drip));
@@ -72,6 +75,7 @@ fn an_answer_of_one_byte_per_10_ms_is_measured() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_percentile_that_n_cannot_support_is_null() {
     for n in [1, 19, 20, 99, 100, 999, 1000, 9999, 10_000] {
         let witness = Witness::new();

@@ -76,6 +76,7 @@ fn assert_shown(what: &str, stall: Stall, warmup_s: usize, window_s: usize) -> V
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn an_open_loop_shows_that_the_server_stalled() {
     let json = assert_shown("stall, open loop", STALL, 0, 10);
     let p99 = json["response_time_us"]["p99"].as_f64().expect("p99 of 10,000");
@@ -95,17 +96,20 @@ fn a_stall_at_the_end_of_the_window_counts() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_stall_at_the_beginning_of_the_window_counts() {
     assert_p90(&assert_shown("stall at the beginning", stall(0, 1000), 0, 5));
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn stalls_across_both_ends_of_the_window_count() {
     // Half of each stall is in the window. Those that it holds up from before the window do not count.
     assert_p90(&assert_shown("stalls across both ends", stall(500, 1500), 1, 5));
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn what_is_never_answered_counts_as_at_least_its_age() {
     let endpoint = endpoint(stall(4000, 5000));
     let url = endpoint.url.clone();
@@ -122,6 +126,7 @@ fn what_is_never_answered_counts_as_at_least_its_age() {
 }
 
 #[test]
+#[ignore = "long; `make test-long` runs it"]
 fn a_closed_loop_hides_a_stall() {
     let witness = Witness::new();
     let endpoint = endpoint(STALL);

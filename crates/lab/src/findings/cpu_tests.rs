@@ -69,6 +69,7 @@ fn one_that_certainly_needs_more_cpu_time_is_told_although_speeds_are_undecided(
 }
 
 #[test]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn equal_cpu_time_is_told_apart_in_at_most_one_run_of_twenty() {
     for (count, rounds, runs) in [(2, 3, 300), (2, 6, 1000), (5, 4, 300)] {
         let told = (0..runs).filter(|seed| !found(count, rounds, (1.0, 0.0), *seed).cpu.is_empty()).count();

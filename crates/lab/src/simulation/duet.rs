@@ -36,6 +36,7 @@ fn share(duet: bool, better: f64, is: impl Fn(&Comparison) -> bool) -> f64 {
 }
 
 #[test]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn duets_keep_the_promise_and_decide_what_single_trials_cannot() {
     let different = |c: &Comparison| matches!(c.verdict, Verdict::Faster | Verdict::Slower);
     assert!(share(true, 1.0, different) <= 0.025);

@@ -125,6 +125,7 @@ fn out_of_time(truth: f64, slower: f64, seed: u64) -> ConditionOutcome {
 }
 
 #[test]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn a_gate_that_runs_out_of_time_keeps_its_promise_and_uses_what_it_has() {
     const RUNS: u64 = 1000;
     for (slower, power) in [(1.0, 0.95), (1.3, 0.9), (2.0, 0.7), (4.0, 0.25)] {

@@ -39,6 +39,7 @@ fn session<'a>(attempts: impl Iterator<Item = &'a Vec<f64>>, rng: &mut SplitMix6
 }
 
 #[test]
+#[ignore = "simulates for long; `make simulate` runs it"]
 fn p_values_of_equal_candidates_are_not_too_small_too_often() {
     const RUNS: u64 = 1000;
     for noise in [NORMAL, Noise::SHARED_MACHINE] {
