@@ -39,9 +39,9 @@ test-long:
 	$(RUN_TESTS) --test e2e --test serial -- --ignored --skip by_hand --test-threads=4
 	$(LIST_SKIPPED)
 
-# The proofs of the statistics: simulations of many thousand runs. Takes a quarter of an hour.
+# The proofs of the statistics: simulations of many thousand runs. Takes a quarter of an hour; SAMPLE=1 makes a fifth of the runs.
 simulate:
-	cargo test --workspace --locked --lib simulation -- --ignored
+	NARROWS_SAMPLE=$(SAMPLE) cargo test --workspace --locked --lib simulation -- --ignored
 
 # Generators on other machines: four machines as network namespaces, with links, sshd, clocks and Slurm of their own. As root. It
 # prints what it saw, of the program as it is given away.
