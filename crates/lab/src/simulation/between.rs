@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use stats::{Noise, SplitMix64, Verdict};
 use systems::{Point, Value};
 
+use super::sample::{add, at_least, at_most, runs};
 use super::{Rounds, chosen, fast_reference, plan};
 use crate::compare::{Chosen, History, RunComparison, compare};
 use crate::session::{Fake, Rule};
@@ -62,28 +63,26 @@ pub(super) fn compared() -> &'static [Compared] {
 
 fn of_case((_, noise, earlier, spread): &Case) -> Compared {
     let mut all = Compared::default();
-    let share = 1.0 / PAIRS as f64;
-    let add = |to: &mut f64, when: bool| *to += if when { share } else { 0.0 };
     let claims = |found: &RunComparison| {
         found.matched.iter().any(|m| matches!(m.verdict, Verdict::Faster | Verdict::Slower))
     };
-    for pair in 0..PAIRS {
+    for pair in 0..runs(PAIRS) {
         let mut occasions = SplitMix64::new(pair + 7_000_000);
         let mut run = |number: usize| one_run(*noise, *spread, pair * 100 + number as u64, &mut occasions);
         let runs: Vec<Chosen> = (0..*earlier).map(&mut run).collect();
         let second = run(*earlier);
         let first = runs[*earlier - 1].clone();
         let history = History { runs, first_is_later: false };
-        add(&mut all.within_run, claims(&compare(&first, &second, None)));
+        add(PAIRS, &mut all.within_run, claims(&compare(&first, &second, None)));
         for (truth, found_so) in TRUTHS.iter().zip(&mut all.found) {
             let found = compare(&first, &improved(&second, *truth), Some(&history));
             let of_value = &found.matched[1];
-            add(found_so, of_value.verdict == Verdict::Faster);
+            add(PAIRS, found_so, of_value.verdict == Verdict::Faster);
             if *truth == 1.0 {
-                add(&mut all.false_claims, claims(&found));
-                add(&mut all.held, of_value.ratio.is_some_and(|r| (r.low..=r.high).contains(truth)));
+                add(PAIRS, &mut all.false_claims, claims(&found));
+                add(PAIRS, &mut all.held, of_value.ratio.is_some_and(|r| (r.low..=r.high).contains(truth)));
             } else {
-                all.slower += if of_value.verdict == Verdict::Slower { share / 3.0 } else { 0.0 };
+                add(3 * PAIRS, &mut all.slower, of_value.verdict == Verdict::Slower);
             }
         }
     }
@@ -118,6 +117,7 @@ fn improved(run: &Chosen, better: f64) -> Chosen {
 fn equal_runs_on_different_occasions_are_rarely_called_different() {
     for ((noise, _, earlier, spread), found) in CASES.iter().zip(compared()) {
         let what = format!("{noise}, {earlier} earlier runs, {spread}: {found:?}");
-        assert!(found.false_claims <= 0.05 && found.held >= 0.95 && found.slower <= 0.01, "{what}");
+        assert!(at_most(found.false_claims, 0.05, PAIRS) && at_least(found.held, 0.95, PAIRS), "{what}");
+        assert!(at_most(found.slower, 0.01, PAIRS), "{what}");
     }
 }

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use stats::Noise;
 
+use super::sample::{add, at_least, at_most, runs, share};
 use super::{Rounds, observed, plan, value_rule};
 use crate::condition::{Bound, Condition, Limited};
 use crate::findings::{ConditionOutcome, compare_scenarios, findings};
@@ -54,11 +55,10 @@ fn carried_out(plan: Plan, mut fake: Fake) -> (Plan, Vec<Observation>) {
 
 /// Simulates runs in which each trial has normal noise with this standard deviation, and each scenario is `truth` times as good as
 /// the base.
-fn simulate(runs: u64, noise: f64, scenarios: i64, truth: f64) -> Ended {
+fn simulate(whole: u64, noise: f64, scenarios: i64, truth: f64) -> Ended {
     let noise = Noise { spread: noise, ..Noise::default() };
     let mut ended = Ended::default();
-    let share = 1.0 / runs as f64;
-    for seed in 0..runs {
+    for seed in 0..runs(whole) {
         let rules = (1..=scenarios).map(|value| value_rule(value, truth)).collect();
         let fake = Fake::new(1e6, rules, noise, seed + 1_000_000);
         let (plan, seen) = carried_out(gated(scenarios, seed), fake);
@@ -67,12 +67,11 @@ fn simulate(runs: u64, noise: f64, scenarios: i64, truth: f64) -> Ended {
             found.gates[0].scenarios.iter().map(|gated| gated.tested.answer).collect();
         assert_eq!(answers.len(), usize::try_from(scenarios).unwrap());
         let fails = answers.contains(&ConditionOutcome::Met);
-        ended.fails += if fails { share } else { 0.0 };
-        ended.excluded +=
-            if answers.iter().all(|answer| *answer == ConditionOutcome::Excluded) { share } else { 0.0 };
-        let open = !fails && answers.contains(&ConditionOutcome::Inconclusive);
-        ended.inconclusive += if open { share } else { 0.0 };
-        ended.rounds += f64::from(plan.experiments[0].rounds) * share;
+        let excluded = answers.iter().all(|answer| *answer == ConditionOutcome::Excluded);
+        add(whole, &mut ended.fails, fails);
+        add(whole, &mut ended.excluded, excluded);
+        add(whole, &mut ended.inconclusive, !fails && answers.contains(&ConditionOutcome::Inconclusive));
+        add(whole, &mut ended.rounds, plan.experiments[0].rounds);
     }
     ended
 }
@@ -102,15 +101,17 @@ pub(super) fn ended() -> &'static [Ended] {
 #[test]
 #[ignore = "simulates for long; `make simulate` runs it"]
 fn a_gate_fails_when_it_should_and_hardly_otherwise() {
-    for ((_, noise, scenarios, truth), ended) in CASES.iter().zip(ended()) {
+    for ((whole, noise, scenarios, truth), ended) in CASES.iter().zip(ended()) {
         let what = format!("{noise} {scenarios} {truth}: {ended:?}");
-        match (*scenarios, *truth, *noise) {
-            (1, 0.90, _) | (1, 0.92, 0.03) => assert!(ended.fails >= 0.8, "{what}"),
-            (1, 0.95, _) => assert!(ended.fails <= 0.025, "{what}"),
-            (1, 1.00, _) => assert!(ended.excluded >= 0.8 && ended.fails <= 0.005, "{what}"),
-            (20, ..) => assert!(ended.fails <= 0.05, "{what}"),
-            _ => {}
-        }
+        let most = |limit: f64| at_most(ended.fails, limit, *whole);
+        let right = match (*scenarios, *truth, *noise) {
+            (1, 0.90, _) | (1, 0.92, 0.03) => at_least(ended.fails, 0.8, *whole),
+            (1, 0.95, _) => most(0.025),
+            (1, 1.00, _) => at_least(ended.excluded, 0.8, *whole) && most(0.005),
+            (20, ..) => most(0.05),
+            _ => true,
+        };
+        assert!(right, "{what}");
     }
 }
 
@@ -132,9 +133,7 @@ fn a_gate_that_runs_out_of_time_keeps_its_promise_and_uses_what_it_has() {
         let answers = |truth: f64| -> Vec<ConditionOutcome> {
             (0..RUNS).map(|seed| out_of_time(truth, slower, seed)).collect()
         };
-        let share = |answers: &[ConditionOutcome], answer: ConditionOutcome| {
-            answers.iter().filter(|found| **found == answer).count() as f64 / RUNS as f64
-        };
+        let share = |answers: &[ConditionOutcome], answer| share(answers, |found| *found == answer);
         let at_bound = answers(BOUND);
         let (met, excluded) =
             (share(&at_bound, ConditionOutcome::Met), share(&at_bound, ConditionOutcome::Excluded));

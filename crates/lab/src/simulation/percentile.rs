@@ -7,6 +7,7 @@ use measurement::Latency;
 use stats::{SplitMix64, Verdict, any_percentile, merge_buckets};
 use systems::Value;
 
+use super::sample::{add, at_least, at_most, runs};
 use super::{Rounds, arms, carried_out};
 use crate::experiment::Figure;
 use crate::findings::findings;
@@ -120,18 +121,20 @@ impl Case {
         any_percentile(&merge_buckets(trials.iter().map(Vec::as_slice)), 99.0).unwrap() as f64
     }
 
+    fn runs(&self) -> u64 {
+        if self.rounds == Rounds::Auto { RUNS_WITH_LOOKS } else { RUNS }
+    }
+
     fn simulate(&self) -> Found {
         let same = self.stalls[0] == self.stalls[1];
         let truth = self.better * if same { 1.0 } else { self.long_run(0) / self.long_run(1) };
         let mut found = Found::default();
-        let runs = if self.rounds == Rounds::Auto { RUNS_WITH_LOOKS } else { RUNS };
-        let share = 1.0 / runs as f64;
-        for seed in 0..runs {
+        let whole = self.runs();
+        for seed in 0..runs(whole) {
             let c = self.run(seed);
-            let add = |to: &mut f64, when: bool| *to += if when { share } else { 0.0 };
-            add(&mut found.different, matches!(c.verdict, Verdict::Faster | Verdict::Slower));
-            add(&mut found.no_difference, c.verdict == Verdict::NoDifference);
-            add(&mut found.held, c.ratio.is_some_and(|r| (r.low..=r.high).contains(&truth)));
+            add(whole, &mut found.different, matches!(c.verdict, Verdict::Faster | Verdict::Slower));
+            add(whole, &mut found.no_difference, c.verdict == Verdict::NoDifference);
+            add(whole, &mut found.held, c.ratio.is_some_and(|r| (r.low..=r.high).contains(&truth)));
         }
         found
     }
@@ -190,12 +193,12 @@ fn a_p99_is_rarely_called_different_by_chance_and_its_interval_holds() {
     for (case, found) in CASES.iter().zip(found()) {
         let what = format!("{case:?}: {found:?}");
         if case.stalls[0] == case.stalls[1] {
-            assert!(found.held >= 0.93, "{what}");
-            assert!(case.better != 1.0 || found.different <= 0.05, "{what}");
+            assert!(at_least(found.held, 0.93, case.runs()), "{what}");
+            assert!(case.better != 1.0 || at_most(found.different, 0.05, case.runs()), "{what}");
         }
     }
     let [.., seen] = found() else { unreachable!() };
-    assert!(seen.different >= 0.95, "a window that is long enough shows the stalls: {seen:?}");
+    assert!(at_least(seen.different, 0.95, RUNS), "a window that is long enough shows the stalls: {seen:?}");
 }
 
 /// A run whose windows saw a stall says how little is known of it.

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use stats::{Noise, Verdict};
 
+use super::sample::{at_least, at_most, runs};
 use super::{arm_rule, arms, carried_out};
 use crate::findings::compare_scenarios;
 use crate::observation::Timing;
@@ -65,7 +66,7 @@ fn plan(ends: Ends, seed: u64) -> Plan {
 fn simulate(ends: Ends, noise: f64, better: f64) -> (f64, f64) {
     let noise = Noise { spread: noise, ..Noise::default() };
     let (mut faster, mut differ) = (0, 0);
-    for seed in 0..RUNS {
+    for seed in 0..runs(RUNS) {
         let mut fake = Fake::new(1e6, vec![arm_rule(1, better)], noise, seed + 1_000_000);
         let (plan, seen) =
             carried_out(plan(ends, seed), |trial| observe(&mut fake, trial).unwrap(), |_, _| {});
@@ -78,7 +79,7 @@ fn simulate(ends: Ends, noise: f64, better: f64) -> (f64, f64) {
         faster += u32::from(second_is_faster == Some(true));
         differ += u32::from(second_is_faster.is_some());
     }
-    let share = |count: u32| f64::from(count) / RUNS as f64;
+    let share = |count: u32| f64::from(count) / runs(RUNS) as f64;
     (share(faster), share(differ))
 }
 
@@ -113,10 +114,8 @@ pub(super) fn power() -> &'static [Power] {
 fn what_a_plan_says_that_it_can_find_is_found_in_four_of_five_runs() {
     for Power { noise, rounds, found, detectable } in power() {
         let (times, share) = detectable;
-        assert!(
-            *share >= 0.7 && (*share <= 0.95 || *times <= SMALLEST),
-            "{noise}, {rounds} rounds, {times}x: {share}"
-        );
-        assert!(found[0] <= 0.05 + 0.02, "{noise}, {rounds} rounds: {}", found[0]);
+        let right = at_least(*share, 0.7, RUNS) && (at_most(*share, 0.95, RUNS) || *times <= SMALLEST);
+        assert!(right, "{noise}, {rounds} rounds, {times}x: {share}");
+        assert!(at_most(found[0], 0.05 + 0.02, RUNS), "{noise}, {rounds} rounds: {}", found[0]);
     }
 }

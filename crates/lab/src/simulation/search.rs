@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use stats::{Noise, Verdict};
 
+use super::sample::{add, at_least, at_most, runs, share};
 use super::surface::name;
 pub(crate) use super::surface::{Shape, Surface};
 use crate::findings::{Tuned, findings};
@@ -102,7 +103,6 @@ pub(super) fn searched() -> &'static [Searched] {
 
 fn of_random_surfaces(sizes: &'static [usize], shape: Shape, label: &'static str, noise: Noise) -> Searched {
     let surfaces = if shape == Shape::Sum { SURFACES } else { STRANGE_SURFACES };
-    let share = 1.0 / surfaces as f64;
     let mut all = Searched {
         sizes,
         shape,
@@ -118,8 +118,7 @@ fn of_random_surfaces(sizes: &'static [usize], shape: Shape, label: &'static str
         mean_trials: 0.0,
         most_trials: 0,
     };
-    let add = |to: &mut f64, when: bool| *to += if when { share } else { 0.0 };
-    for seed in FIRST_SEED..FIRST_SEED + surfaces {
+    for seed in FIRST_SEED..FIRST_SEED + runs(surfaces) {
         let surface = Surface::shaped(shape, sizes, seed);
         let (tuned, trials) = search(&surface, noise, seed);
         let advice = tuned.advice.expect("all trials were measured");
@@ -129,15 +128,15 @@ fn of_random_surfaces(sizes: &'static [usize], shape: Shape, label: &'static str
         let mut counts = advice.contributions.iter().filter(|one| one.verdict == Verdict::Faster);
         let knob = |of: &str| (0..sizes.len()).find(|knob| name(*knob) == of).unwrap();
         let open = tuned.left_open.map(|open| open.up_to);
-        add(&mut all.near, lost <= 0.02);
-        add(&mut all.close, lost <= 0.05);
+        add(surfaces, &mut all.near, lost <= 0.02);
+        add(surfaces, &mut all.close, lost <= 0.05);
         let of_winner = surface.worth(&surface.cell(&advice.winner)) - surface.best();
-        add(&mut all.won, 1.0 - of_winner.exp() <= 0.05);
-        add(&mut all.worse, advised < surface.worth(surface.default_cell()) - 1e-9);
-        add(&mut all.idle, counts.any(|one| surface.is_flat(knob(&one.knob))));
-        add(&mut all.held, open.is_none_or(|open| best <= open.ln()));
+        add(surfaces, &mut all.won, 1.0 - of_winner.exp() <= 0.05);
+        add(surfaces, &mut all.worse, advised < surface.worth(surface.default_cell()) - 1e-9);
+        add(surfaces, &mut all.idle, counts.any(|one| surface.is_flat(knob(&one.knob))));
+        add(surfaces, &mut all.held, open.is_none_or(|open| best <= open.ln()));
         all.open.extend(open.map(|open| open - 1.0));
-        all.mean_trials += trials as f64 * share;
+        add(surfaces, &mut all.mean_trials, trials as f64);
         all.most_trials = all.most_trials.max(trials);
     }
     all.open.sort_by(f64::total_cmp);
@@ -149,11 +148,10 @@ pub(super) fn flat() -> &'static [(&'static str, u64, f64)] {
     static FLAT: OnceLock<Vec<(&str, u64, f64)>> = OnceLock::new();
     FLAT.get_or_init(|| {
         let kept = |noise: Noise| {
-            let keeps = |seed: &u64| {
-                let advice = search(&Surface::flat(&SIZES, *seed), noise, *seed).0.advice;
+            share(FIRST_SEED..FIRST_SEED + runs(FLAT_SURFACES), |seed| {
+                let advice = search(&Surface::flat(&SIZES, seed), noise, seed).0.advice;
                 !advice.expect("all trials were measured").changes()
-            };
-            (FIRST_SEED..FIRST_SEED + FLAT_SURFACES).filter(keeps).count() as f64 / FLAT_SURFACES as f64
+            })
         };
         NOISES.iter().map(|(name, noise)| (*name, FLAT_SURFACES, kept(*noise))).collect()
     })
@@ -165,12 +163,13 @@ fn a_search_comes_within_five_percent_of_the_best_or_says_what_it_could_not_excl
     for searched in searched() {
         let what = format!("{:?}, {}: close {}", searched.shape, searched.noise, searched.close);
         // 95 % of a hundred surfaces have a standard error of two.
-        assert!(searched.held >= 0.93, "{what}: {}", searched.held);
-        assert!(searched.worse <= 0.025, "{what}: {}", searched.worse);
+        assert!(at_least(searched.held, 0.93, searched.surfaces), "{what}: {}", searched.held);
+        assert!(at_most(searched.worse, 0.025, searched.surfaces), "{what}: {}", searched.worse);
         assert!(searched.most_trials <= TRIALS, "{what}: {}", searched.most_trials);
         let quiet = searched.noise == NOISES[0].0;
         let required = if quiet { (0.95, 0.95) } else { (0.75, 0.9) };
-        let found = searched.close >= required.0 && searched.won >= required.1;
+        let found = at_least(searched.close, required.0, searched.surfaces)
+            && at_least(searched.won, required.1, searched.surfaces);
         assert!(searched.shape != Shape::Sum || found, "{what} {}", searched.won);
     }
 }
@@ -178,7 +177,7 @@ fn a_search_comes_within_five_percent_of_the_best_or_says_what_it_could_not_excl
 #[test]
 #[ignore = "simulates for long; `make simulate` runs it"]
 fn a_search_of_equal_settings_keeps_the_default() {
-    for (noise, _, kept) in flat() {
-        assert!(*kept >= 0.975, "{noise}: {kept}");
+    for (noise, surfaces, kept) in flat() {
+        assert!(at_least(*kept, 0.975, *surfaces), "{noise}: {kept}");
     }
 }
