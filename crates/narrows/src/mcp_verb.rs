@@ -1,30 +1,32 @@
 //! `narrows mcp`: the verbs as tools of the Model Context Protocol (<https://modelcontextprotocol.io>), over standard input and output.
 //!
 //! Each call runs this program as its user would, so a tool answers what its verb prints, and a call that is given up ends as after
-//! Ctrl-C. This module knows the command line alone, and nothing of what is measured.
+//! Ctrl-C. Each has a thread of its own. This module knows the command line alone, and nothing of what is measured.
 
-use std::io;
-use std::pin::{Pin, pin};
-use std::process::{ExitCode, Output, Stdio};
-use std::sync::Arc;
-use std::task::{Context, Poll};
+mod tools;
+
+use std::io::{self, BufRead, Read};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
-use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ProgressNotificationParam};
-use rmcp::service::{RequestContext, ServerInitializeError};
-use rmcp::{ErrorData, RoleServer, ServiceExt, tool, tool_handler, tool_router};
 use rustix::process::{Pid, Signal, kill_process};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use systems::machine;
-use tokio::io::{AsyncRead, ReadBuf, Stdin};
-use tokio::process::Command;
-use tokio::sync::{Mutex, watch};
 
-use crate::common::End;
+use crate::common::{End, print};
+
+/// The versions of the protocol that begin with `initialize`, the newest first.
+const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+const INSTRUCTIONS: &str = "Narrows measures which server, build or setting is faster, by how much, and how sure that is. Compare within one \
+    call of `try`, and never figures of two calls. `undecided` and `inconclusive` do not mean `no difference`: give a longer --budget. \
+    Give --ledger FILE when you try many candidates against one base, or one of them wins by chance. Ask `help` for the options of a verb.";
+
+/// The longest line that is read, bytes.
+const LONGEST: u64 = 16 << 20;
 
 /// The time between two notes that a call goes on.
 const TURN: Duration = Duration::from_secs(5);
@@ -32,271 +34,210 @@ const TURN: Duration = Duration::from_secs(5);
 /// How long a program that was asked to end may take. A server under test has a grace of its own in it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Held while something is measured: two measurements at a time would disturb each other.
+static MEASURING: Mutex<()> = Mutex::new(());
+
 /// `narrows mcp`
 #[derive(clap::Args)]
 pub struct Args {}
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Try {
-    /// The commands that start the servers, each with {port} where its port belongs, or URLs of servers that run. The first is the
-    /// base. One is enough with --git or --knob among the options.
-    commands: Vec<String>,
-    /// Options of `narrows try`, each word an element, such as ["--budget", "60s", "-c", "100", "--path", "/users"].
-    #[serde(default)]
-    options: Vec<String>,
-    /// The folder in which the commands start. By default that of this server.
-    folder: Option<String>,
-}
+/// What the thread of a call waits for: what its program has printed to standard output and standard error, or that it is given up.
+type Event = Option<[String; 2]>;
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Tune {
-    /// The command that starts the server, with {port}, and with {name} where the value of the knob `name` belongs.
-    command: String,
-    /// Options of `narrows tune`, each word an element, such as ["--knob", "workers=1..16", "--budget", "5m"].
-    #[serde(default)]
-    options: Vec<String>,
-    /// The folder in which the command starts. By default that of this server.
-    folder: Option<String>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Load {
-    /// The URL of a server of yours.
-    url: String,
-    /// Options of `narrows load`, each word an element, such as ["--rate", "2000", "-c", "50", "--duration", "10s"].
-    #[serde(default)]
-    options: Vec<String>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Report {
-    /// The number of the run, or `last`.
-    run: String,
-    /// Options of `narrows report`, each word an element, such as ["--details"] or ["--format", "json"].
-    #[serde(default)]
-    options: Vec<String>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Help {
-    /// `try`, `tune`, `load`, `report`, or another verb.
-    verb: String,
-}
-
-/// The tools.
-struct Tools {
-    /// Held while something is measured: two measurements at a time would disturb each other.
-    measuring: Mutex<()>,
-    /// Whether the client has gone.
-    over: watch::Receiver<bool>,
-}
-
-type Call = RequestContext<RoleServer>;
-type Answer = Result<CallToolResult, ErrorData>;
-/// What a verb printed, and how it ended.
-type Ran = Result<Output, ErrorData>;
-
-#[tool_router]
-impl Tools {
-    #[tool(
-        name = "try",
-        description = "Compare commands, builds, commits or settings of servers in shuffled rounds. Two commands answer with a \
-                       verdict: accept, reject or inconclusive, how many times better the second is, the 95 % interval, and what \
-                       moved. Others answer with what is printed. By default it takes one to four minutes.",
-        output_schema = verdict_or_text()
-    )]
-    async fn compare(&self, Parameters(asked): Parameters<Try>, call: Call) -> Answer {
-        let verdict = if asked.is_pair() { &["--format", "verdict"][..] } else { &[] };
-        let words = words(&[&["try"], verdict].concat(), asked.options, asked.commands);
-        let output = self.measured(words, asked.folder, &call).await?;
-        let mut answer = answer(&output);
-        if answer.is_error != Some(true) {
-            let printed = String::from_utf8_lossy(&output.stdout);
-            let verdict: Option<Value> = serde_json::from_str(&printed).ok();
-            let verdict = verdict.filter(|object| object.get("verdict").is_some());
-            answer.structured_content = Some(verdict.unwrap_or_else(|| json!({ "printed": printed })));
-        }
-        Ok(answer)
-    }
-
-    #[tool(description = "Search for the best setting of the knobs of a server's command, and prove it.")]
-    async fn tune(&self, Parameters(asked): Parameters<Tune>, call: Call) -> Answer {
-        let words = words(&["tune"], asked.options, vec![asked.command]);
-        Ok(answer(&self.measured(words, asked.folder, &call).await?))
-    }
-
-    #[tool(description = "Drive a server that runs already, and answer with rates and latencies in JSON.")]
-    async fn load(&self, Parameters(asked): Parameters<Load>, call: Call) -> Answer {
-        let words = words(&["load", "--json"], asked.options, vec![asked.url]);
-        Ok(answer(&self.measured(words, None, &call).await?))
-    }
-
-    #[tool(description = "Print a saved run again: its answer, its tables, or all of it as JSON.")]
-    async fn report(&self, Parameters(asked): Parameters<Report>, call: Call) -> Answer {
-        Ok(answer(&ran(words(&["report"], asked.options, vec![asked.run]), None, call.ct.cancelled()).await?))
-    }
-
-    #[tool(description = "Explain a verb and its options.", annotations(read_only_hint = true))]
-    async fn help(&self, Parameters(asked): Parameters<Help>, call: Call) -> Answer {
-        Ok(answer(&ran(vec![asked.verb, "--help".to_owned()], None, call.ct.cancelled()).await?))
-    }
-}
-
-#[tool_handler(
-    name = "narrows",
-    instructions = "Narrows measures which server, build or setting is faster, by how much, and how sure that is. Compare within one \
-                    call of `try`, and never figures of two calls. `undecided` and `inconclusive` do not mean `no difference`: give a \
-                    longer --budget. Give --ledger FILE when you try many candidates against one base, or one of them wins by chance. \
-                    Ask `help` for the options of a verb."
-)]
-impl rmcp::ServerHandler for Tools {}
-
-impl Tools {
-    /// What a measurement printed. It waits until no other runs, and ends when it is cancelled or the client goes.
-    async fn measured(&self, words: Vec<String>, folder: Option<String>, call: &Call) -> Ran {
-        let mut over = self.over.clone();
-        let mut gone = pin!(async {
-            tokio::select! { () = call.ct.cancelled() => {}, _ = over.wait_for(|over| *over) => {} }
-        });
-        let output = async {
-            let _alone = tokio::select! {
-                biased;
-                () = &mut gone => return Err(given_up()),
-                alone = self.measuring.lock() => alone,
-            };
-            ran(words, folder, gone).await
-        };
-        tokio::select! { output = output => output, never = tell(call) => never }
-    }
-}
-
-impl Try {
-    /// Whether these are two arms, about which a verdict can be given, and no other format is asked for.
-    fn is_pair(&self) -> bool {
-        const OTHERS: [&str; 7] =
-            ["-k", "--knob", "-L", "--parameter-list", "--git", "--format", "--dry-run"];
-        let other = |word: &String| OTHERS.iter().any(|option| word.starts_with(option));
-        self.commands.len() == 2 && !self.options.iter().any(other)
-    }
-}
-
-/// A verb with its options, and what follows them.
-fn words(verb: &[&str], options: Vec<String>, rest: Vec<String>) -> Vec<String> {
-    let verb = verb.iter().map(|word| (*word).to_owned());
-    verb.chain(options).chain(["--".to_owned()]).chain(rest).collect()
-}
-
-/// Says every few seconds that a call goes on, if its client asked for that: many give up what stays silent. It never returns.
-async fn tell<T>(call: &Call) -> T {
-    let Some(token) = call.meta.get_progress_token() else { return std::future::pending().await };
-    let began = Instant::now();
-    loop {
-        tokio::time::sleep(TURN).await;
-        let so_far = ProgressNotificationParam::new(token.clone(), began.elapsed().as_secs_f64().floor());
-        let _ = call.peer.notify_progress(so_far).await;
-    }
-}
-
-fn given_up() -> ErrorData {
-    ErrorData::internal_error("the call was cancelled, and nothing of it runs any more", None)
-}
-
-/// Runs this program with these words to its end. When `gone` comes first, the program is asked to end as Ctrl-C asks it: it keeps what
-/// was measured, and nothing of what it started is left. If this process is killed, the kernel kills it, and its keeper ends the rest.
-async fn ran(words: Vec<String>, folder: Option<String>, gone: impl Future<Output = ()>) -> Ran {
-    // The program's file may have been replaced by a newer one since it was started.
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("narrows").args(words).kill_on_drop(true);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    machine::tie_to_us(command.as_std_mut());
-    if let Some(folder) = &folder {
-        command.current_dir(folder);
-    }
-    let child = command.spawn().map_err(|error| {
-        let place = folder.map_or_else(String::new, |folder| format!(" in the folder {folder}"));
-        ErrorData::invalid_params(format!("cannot start narrows{place}: {error}"), None)
-    })?;
-    let number = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    let mut ended = pin!(child.wait_with_output());
-    tokio::select! {
-        output = &mut ended => output.map_err(|error| ErrorData::internal_error(error.to_string(), None)),
-        () = gone => {
-            let _ = number.map(|number| kill_process(number, Signal::TERM));
-            // Dropping it kills what has not ended by then.
-            let _ = tokio::time::timeout(PATIENCE, ended).await;
-            Err(given_up())
-        }
-    }
-}
-
-/// What a verb printed, what it said on standard error, and its exit code unless that is 0. The codes 3 and 4 are answers to a
-/// condition, and no errors.
-fn answer(output: &Output) -> CallToolResult {
-    let code = output.status.code();
-    let ending = match code {
-        Some(0) => String::new(),
-        Some(code) => format!("exit code {code}"),
-        None => format!("it was ended: {}", output.status),
-    };
-    let texts =
-        [String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr), ending.into()];
-    let texts = texts.into_iter().filter(|text| !text.trim().is_empty());
-    let content = texts.map(|text| ContentBlock::text(text.into_owned())).collect();
-    match code {
-        Some(0 | 3 | 4) => CallToolResult::success(content),
-        _ => CallToolResult::error(content),
-    }
-}
-
-/// The schema of what `try` answers: a verdict, or what is printed in its place.
-fn verdict_or_text() -> Arc<JsonObject> {
-    let Value::Object(mut schema) = report::verdict_schema() else { return Arc::default() };
-    schema.remove("required");
-    if let Some(Value::Object(fields)) = schema.get_mut("properties") {
-        let about = "What is printed in the place of a verdict: there are not two arms, or another --format is asked for.";
-        fields.insert("printed".to_owned(), json!({ "type": "string", "description": about }));
-    }
-    Arc::new(schema)
-}
-
-/// Standard input, which says when it has ended.
-struct Input(Stdin, Arc<watch::Sender<bool>>);
-
-impl AsyncRead for Input {
-    fn poll_read(self: Pin<&mut Self>, task: &mut Context<'_>, to: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Self(input, over) = self.get_mut();
-        let before = to.filled().len();
-        let read = Pin::new(input).poll_read(task, to);
-        if read.is_ready() && to.filled().len() == before {
-            over.send_replace(true);
-        }
-        read
-    }
+/// A call of a tool, until its program has ended.
+struct Call {
+    id: Value,
+    /// None once it is given up.
+    events: Option<Sender<Event>>,
+    /// Ends the notes that it goes on.
+    notes: Sender<()>,
+    thread: JoinHandle<()>,
 }
 
 /// Serves until standard input ends, and until all that the calls have started has ended.
 pub fn run(_: &Args) -> End {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let end = runtime.block_on(async {
-        let (over, heard) = watch::channel(false);
-        let over = Arc::new(over);
-        let tools = Tools { measuring: Mutex::default(), over: heard };
-        match tools.serve((Input(tokio::io::stdin(), Arc::clone(&over)), tokio::io::stdout())).await {
-            Ok(service) => service.waiting().await.map(|_| ())?,
-            // The client went before it said anything.
-            Err(ServerInitializeError::ConnectionClosed(_)) => {}
-            Err(error) => return Err(error).context("the client does not begin as the protocol demands"),
+    let (mut from, mut calls) = (io::stdin().lock(), Vec::<Call>::new());
+    while let Ok(Some(line)) = line(&mut from) {
+        calls.retain(|call| !call.thread.is_finished());
+        hear(&line, &mut calls).unwrap_or_else(|refused| say(&refused));
+    }
+    calls.iter_mut().for_each(Call::give_up);
+    calls.into_iter().for_each(|call| call.thread.join().unwrap_or_default());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Takes in a message. The error is the answer to one that is refused.
+fn hear(line: &[u8], calls: &mut Vec<Call>) -> Result<(), Value> {
+    let (id, method, params) = read(line)?;
+    let Some(id) = id else {
+        if method == "notifications/cancelled" {
+            calls.iter_mut().filter(|call| call.id == params["requestId"]).for_each(Call::give_up);
         }
-        // Every call holds the tools until what it runs has ended.
-        over.closed().await;
-        Ok(ExitCode::SUCCESS)
+        return Ok(());
+    };
+    match &*method {
+        "initialize" => say(&result(&id, &initialize(&params))),
+        "ping" => say(&result(&id, &json!({}))),
+        "tools/list" => say(&result(&id, &json!({ "tools": tools::list() }))),
+        "tools/call" => calls.push(Call::begin(id, &params)?),
+        _ => return Err(refusal(&id, -32601, &format!("there is no method {method}"))),
+    }
+    Ok(())
+}
+
+impl Call {
+    fn begin(id: Value, params: &Value) -> Result<Self, Value> {
+        let tool = params["name"].as_str().unwrap_or_default().to_owned();
+        if !tools::list().iter().any(|known| known["name"] == tool) {
+            return Err(refusal(&id, -32602, &format!("there is no tool `{tool}`: tools/list names all")));
+        }
+        let command = tools::command(&tool, params.get("arguments").unwrap_or(&json!({})))
+            .map_err(|why| result(&id, &tools::failed(&why)))?;
+        let ((events, heard), (notes, over)) = (channel(), channel());
+        let token = params["_meta"].get("progressToken").cloned();
+        let (asked, printed, told) = (id.clone(), events.clone(), notes.clone());
+        let thread = thread::spawn(move || {
+            let notes = token.map(|token| thread::spawn(move || tell(&token, &over)));
+            let answer = serve(&tool, command, printed, &heard);
+            // None comes after the answer.
+            let _ = told.send(());
+            let _ = notes.map(JoinHandle::join);
+            answer.iter().for_each(|answer| say(&result(&asked, answer)));
+        });
+        Ok(Self { id, events: Some(events), notes, thread })
+    }
+
+    fn give_up(&mut self) {
+        let _ = self.notes.send(());
+        let _ = self.events.take().map(|events| events.send(None));
+    }
+}
+
+/// Says every few seconds that a call goes on, until it is over: many clients give up what stays silent.
+fn tell(token: &Value, over: &Receiver<()>) {
+    let began = Instant::now();
+    while over.recv_timeout(TURN) == Err(RecvTimeoutError::Timeout) {
+        let params = json!({ "progressToken": token, "progress": began.elapsed().as_secs() });
+        say(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
+    }
+}
+
+/// Runs the program of a call to its end, and returns the answer. If the call is given up, there is none: the program is asked to end
+/// as Ctrl-C asks it, so it keeps what was measured, and nothing of what it started is left. If this process is killed, the kernel
+/// kills it, and its keeper ends the rest.
+fn serve(tool: &str, mut command: Command, events: Sender<Event>, heard: &Receiver<Event>) -> Option<Value> {
+    let _alone = ["load", "try", "tune"].contains(&tool).then(|| MEASURING.lock());
+    // It was given up while it waited.
+    if heard.try_recv().is_ok() {
+        return None;
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    machine::tie_to_us(&mut command);
+    let mut program = match command.spawn() {
+        Ok(program) => program,
+        Err(error) => {
+            let place = command.get_current_dir().unwrap_or(".".as_ref()).display();
+            return Some(tools::failed(&format!("cannot start narrows in the folder {place}: {error}")));
+        }
+    };
+    let (out, err) = (program.stdout.take(), program.stderr.take());
+    thread::spawn(move || {
+        let err = thread::spawn(move || all(err));
+        events.send(Some([all(out), err.join().unwrap_or_default()]))
     });
-    // A thread of the runtime may still wait for standard input.
-    runtime.shutdown_background();
-    end
+    let printed = heard.recv().ok().flatten();
+    if printed.is_none() {
+        let _ = kill_process(Pid::from_child(&program), Signal::TERM);
+        if heard.recv_timeout(PATIENCE).is_err() {
+            let _ = program.kill();
+        }
+    }
+    let status = program.wait().ok()?;
+    Some(tools::answer(tool, status, printed?))
+}
+
+/// What comes through a pipe until its end.
+fn all(pipe: Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The next line. None at the end. One that is too long is cut, and so is no JSON.
+fn line(from: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let read = from.take(LONGEST).read_until(b'\n', &mut line)?;
+    if read as u64 == LONGEST && !line.ends_with(b"\n") {
+        from.skip_until(b'\n')?;
+    }
+    Ok((read > 0).then_some(line))
+}
+
+/// Reads a message: its id, which a notification does not have, its method and its parameters. The error is the answer.
+fn read(line: &[u8]) -> Result<(Option<Value>, String, Value), Value> {
+    let message: Value = serde_json::from_slice(line).map_err(|error| {
+        refusal(&Value::Null, -32700, &format!("a line is not JSON of at most {LONGEST} bytes: {error}"))
+    })?;
+    let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
+    let is_clear = message["jsonrpc"] == "2.0" && id.as_ref() == message.get("id");
+    match message["method"].as_str() {
+        Some(method) if is_clear => Ok((id, method.to_owned(), message["params"].clone())),
+        _ => Err(refusal(&json!(id), -32600, "this is no request of JSON-RPC 2.0")),
+    }
+}
+
+/// An error with a code of JSON-RPC.
+fn refusal(id: &Value, code: i32, why: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": why } })
+}
+
+fn result(id: &Value, result: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+/// Writes a message. If that fails, the client has gone, and standard input ends.
+fn say(message: &Value) {
+    let _ = print(format!("{message}\n"));
+}
+
+fn initialize(params: &Value) -> Value {
+    let version = VERSIONS.into_iter().find(|known| params["protocolVersion"] == *known);
+    json!({
+        "protocolVersion": version.unwrap_or(VERSIONS[0]),
+        "capabilities": { "tools": {} },
+        "serverInfo": { "name": "narrows", "version": env!("CARGO_PKG_VERSION") },
+        "instructions": INSTRUCTIONS,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_request_a_notification_or_refused() {
+        let endless = [b"[".repeat(LONGEST as usize), b"]\n".to_vec()].concat();
+        // The id, and the code of what is refused.
+        let cases: [(&[u8], Value, Option<i32>); 10] = [
+            (br#"{"jsonrpc":"2.0","id":1,"method":"m"}"#, json!(1), None),
+            (br#"{"jsonrpc":"2.0","id":"a","method":"m","params":{}}"#, json!("a"), None),
+            (br#"{"jsonrpc":"2.0","method":"m"}"#, Value::Null, None),
+            (br#"{"jsonrpc":"2.0","id":null,"method":"m"}"#, Value::Null, Some(-32600)),
+            (br#"{"jsonrpc":"2.0","id":1,"method":5}"#, json!(1), Some(-32600)),
+            (br#"{"jsonrpc":"1.0","id":1,"method":"m"}"#, json!(1), Some(-32600)),
+            (b"[]", Value::Null, Some(-32600)),
+            (b"{\"jsonrpc\":", Value::Null, Some(-32700)),
+            (b"\xff", Value::Null, Some(-32700)),
+            (&endless, Value::Null, Some(-32700)),
+        ];
+        for (mut text, id, code) in cases {
+            let first = line(&mut text).unwrap().unwrap();
+            let found = match read(&first) {
+                Ok((id, ..)) => (json!(id), Value::Null),
+                Err(refused) => (refused["id"].clone(), refused["error"]["code"].clone()),
+            };
+            assert_eq!(found, (id, json!(code)), "{}", first[..first.len().min(80)].escape_ascii());
+            assert!(line(&mut text).unwrap().is_none(), "the rest of a long line is left out");
+        }
+    }
 }
