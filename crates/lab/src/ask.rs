@@ -8,7 +8,6 @@ use answers::{Capture, Check, Statuses};
 use load::stream::Form;
 use load::target::{Body, Expect};
 use load::{Goal, Values};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::contact::Opening;
 use systems::work::{Interface, Streams};
@@ -21,7 +20,8 @@ pub const VARIES: &str = "If its answers may vary, say what a right one is: --ex
                           --expect json.ok=true a part of it";
 
 /// A request, and the answers that count as successes.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Ask {
     /// The method.
@@ -45,18 +45,18 @@ pub struct Ask {
     pub compressed: bool,
     /// How the pieces of every answer are told apart: `events`, `lines` or `chunks`. None if its type says whether it is a stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub stream: Option<Form>,
     /// The limits of the times of good answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub goal: Option<Goal>,
     /// What the body of an answer must be.
     #[serde(default)]
     pub answer: Demand,
     /// Further checks of each answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub expect: Vec<Check>,
     /// Whether the systems answer differently, and are measured without being compared.
     #[serde(default)]
@@ -77,7 +77,8 @@ pub struct Ask {
 }
 
 /// A version of the PROXY protocol's header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ProxyProtocol {
     /// A line of text.
     #[serde(rename = "1")]
@@ -107,7 +108,8 @@ impl From<ProxyProtocol> for Version {
 }
 
 /// A request whose answer has values for later requests, which name them as `{{name}}` in paths, headers and bodies.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct First {
     /// The method.
@@ -122,7 +124,7 @@ pub struct First {
     pub body: Payload,
     /// The values that are taken from its answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub capture: Vec<Capture>,
     /// Whether later requests send the cookies that it sets.
     #[serde(default)]
@@ -130,7 +132,8 @@ pub struct First {
 }
 
 /// A file of requests. Their number may be large, so the file is read again when a run goes on.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Listed {
     /// The file, as its user named it.
@@ -142,7 +145,8 @@ pub struct Listed {
 }
 
 /// The body of a request.
-#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Payload {
     /// No body and no Content-Length.
@@ -165,7 +169,8 @@ impl From<Payload> for Body {
 }
 
 /// What the body of a right answer is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Demand {
     /// Anything.
@@ -192,9 +197,9 @@ impl Demand {
 }
 
 /// Bytes. In JSON they are a text with one character for each byte, so that ASCII stays readable.
-#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
 pub struct Bytes(pub Vec<u8>);
 
 impl Bytes {

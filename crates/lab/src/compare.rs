@@ -11,7 +11,6 @@ mod select;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{FEWEST_ROUNDS, LEVEL, Location, LogRatio, Verdict, difference, holm};
 
@@ -43,7 +42,8 @@ pub struct Chosen {
 }
 
 /// A scenario of the first side and the scenario of the second that it is compared with.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Matched {
     /// The experiment.
     pub experiment: String,
@@ -77,7 +77,8 @@ pub struct Matched {
 }
 
 /// Why two scenarios cannot be compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Incomparable {
     /// The first has too many errors or no figure.
@@ -95,7 +96,8 @@ pub enum Incomparable {
 }
 
 /// What the intervals of a comparison hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Intervals {
     /// The rounds that both sides share, because they are scenarios of one run.
@@ -107,7 +109,8 @@ pub enum Intervals {
 }
 
 /// A scenario that only one side has.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Alone {
     /// Whether the first side has it. Otherwise the second has it.
     pub first: bool,
@@ -118,7 +121,8 @@ pub struct Alone {
 }
 
 /// The comparison of two sides.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunComparison {
     /// The name of the first side, which is the baseline.
     pub a: String,

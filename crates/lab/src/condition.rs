@@ -1,13 +1,13 @@
 //! Conditions of a gate: bounds on a figure, or on its ratio to that of a baseline. They are part of a plan, whose rounds go on
 //! until each of them is decided. Pure. `findings::conditions` judges them.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Figure;
 
 /// A condition, which fails a gate if it is certainly met.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Condition {
     /// As the user wrote it.
     pub text: String,
@@ -20,7 +20,8 @@ pub struct Condition {
 }
 
 /// What a condition limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Limited {
     /// Operations per second; of figures that are times, the inverse.
@@ -34,7 +35,8 @@ pub enum Limited {
 }
 
 /// The bound of a condition.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
     /// Of the ratio to the baseline.

@@ -11,7 +11,6 @@ use std::slice::Chunks;
 
 use measurement::Measurement;
 use measurement::doubt::GENERATOR_BUSY;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::observation::{Observation, Outcome, Trial};
@@ -31,7 +30,8 @@ const MOST_REFUSED: usize = 4;
 const MOST_APART: usize = 2;
 
 /// What became of two trials that the plan lets happen at the same time.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Duet {
     /// They happened at the same time.
@@ -41,7 +41,8 @@ pub enum Duet {
 }
 
 /// Why two trials at the same time were no duet. Shares are 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
     /// A trial failed.
@@ -125,7 +126,8 @@ fn system_share(m: &Measurement) -> f64 {
 }
 
 /// What became of the duets of an experiment.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Duets {
     /// How many were held.
     pub held: usize,

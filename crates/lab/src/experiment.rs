@@ -12,7 +12,6 @@ use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 
 use load::Slo;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use systems::Figure;
 use systems::input::{self, suggestion};
@@ -40,7 +39,8 @@ pub const DEFAULT_THRESHOLD: f64 = 0.05;
 
 /// How thorough an experiment is: minutes for all ready-made experiments, or the complete grid of the published
 /// document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
     /// The few most informative points.
@@ -50,7 +50,8 @@ pub enum Form {
 }
 
 /// The question that an experiment asks, without the systems and values that it is asked of.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Subject {
     /// The experiment's name.
     pub name: String,
@@ -65,11 +66,11 @@ pub struct Subject {
     pub figures: Figures,
     /// What the experiment compares in the first place. None if that is whatever makes the largest difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub asks: Option<Asks>,
     /// The objective for `max_rate`. None for other figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub objective: Option<Slo>,
     /// The names of tables under `published/`.
     pub published: Vec<String>,
@@ -78,7 +79,8 @@ pub struct Subject {
 }
 
 /// The figures of each trial of an experiment.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figures {
     /// The figure that its first table shows.
     #[serde(rename = "figure")]

@@ -44,7 +44,6 @@ use std::ops::Deref;
 
 use measurement::Measurement;
 use measurement::doubt::{Evidence, no_figure};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Design, Verdict};
 use systems::Workload;
@@ -91,7 +90,8 @@ use crate::plan::{Plan, Planned, Setup, View};
 pub use measurement::RANKED_ERRORS;
 
 /// The findings of a run.
-#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Findings {
     /// One for each experiment, in the plan's order.
     pub experiments: Vec<ExperimentFindings>,
@@ -101,7 +101,8 @@ pub struct Findings {
 }
 
 /// The findings of one experiment.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExperimentFindings {
     /// What its figures share.
     #[serde(flatten)]
@@ -111,7 +112,8 @@ pub struct ExperimentFindings {
 }
 
 /// What the figures of an experiment share, because they are of the same trials.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shared {
     /// The question, and how it was carried out.
     #[serde(flatten)]
@@ -148,7 +150,8 @@ pub struct Shared {
 }
 
 /// What one figure of an experiment says.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FigureFindings {
     /// The figure.
     pub figure: Figure,
@@ -177,7 +180,8 @@ pub struct FigureFindings {
 }
 
 /// A trial that was measured but has no figure.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WithoutFigure {
     /// The system.
     pub system: String,
@@ -186,7 +190,8 @@ pub struct WithoutFigure {
 }
 
 /// Trials of one scenario that failed in the same way.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FailedTrials {
     /// The scenario, as `system knob=value …`.
     pub scenario: String,

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{LEVEL, Location, changes, difference};
 use systems::Point as Knobs;
@@ -30,7 +29,8 @@ pub struct Occasion {
 }
 
 /// What a run says of a scenario.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// The number of the run in its store.
     pub run: RunId,
@@ -47,7 +47,8 @@ pub struct Point {
 }
 
 /// Where the ratios of a scenario change.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// The first point after it, as a position in the points.
     pub at: usize,
@@ -59,7 +60,8 @@ pub struct Change {
 }
 
 /// The history of one scenario.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// The experiment.
     pub experiment: String,

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stats::{Decision, MOST_ATTEMPTS};
@@ -27,11 +26,12 @@ const LEVEL_ERROR: f64 = 1e-9;
 const SHOWN: usize = 80;
 
 /// A session: its question and its attempts.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Ledger {
     /// The version of this form.
-    #[schemars(extend("const" = LEDGER_SCHEMA))]
+    #[cfg_attr(feature = "schema", schemars(extend("const" = LEDGER_SCHEMA)))]
     schema: u32,
     /// What all attempts have in common.
     question: Question,
@@ -40,7 +40,8 @@ pub struct Ledger {
 }
 
 /// What makes attempts belong to one session.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Question {
     /// The figure that decides, as `--figure` names it.
@@ -52,9 +53,9 @@ pub struct Question {
 }
 
 /// What is measured: a command or a URL and, if it is one of several commits, the commit.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "LedgerArm"))]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "LedgerArm")]
 pub struct Arm {
     /// The command or the URL.
     pub command: String,
@@ -63,9 +64,9 @@ pub struct Arm {
 }
 
 /// A candidate that was tried.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "LedgerAttempt"))]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "LedgerAttempt")]
 pub struct Attempt {
     /// The candidate.
     pub candidate: Arm,
@@ -93,7 +94,8 @@ pub struct Attempt {
 }
 
 /// What the fresh rounds of an attempt showed.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Confirmation {
     /// Their run in the store.

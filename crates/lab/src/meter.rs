@@ -11,7 +11,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use answers::Capture;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::{Figure, template};
 
@@ -22,7 +21,8 @@ pub use readers::Reader;
 pub const PLACES: [&str; 5] = ["host", "port", "socket", "connections", "duration"];
 
 /// A program that drives servers and measures them.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Meter {
     /// The name of the program. It measured; the answers are not verified.
@@ -31,7 +31,7 @@ pub struct Meter {
     pub command: Vec<String>,
     /// Where figures are in its output, in place of or beside those of the reader that is built in for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub reads: Vec<Capture>,
     /// The percentiles of latencies that it must print, because they are asked for: 50, 99.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

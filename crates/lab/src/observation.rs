@@ -11,7 +11,6 @@ use std::sync::Arc;
 use load::Slo;
 use measurement::Measurement;
 use printable::{printable, printable_lines};
-use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use systems::{Point, Value, Work, Workload, is_reference};
 
@@ -24,9 +23,9 @@ use crate::duet::Duet;
 
 /// A system under a workload at one point of its knobs.
 // The work is resolved from the point when a scenario is made, so that no scenario has invalid knobs.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "ScenarioFields"))]
 #[serde(try_from = "ScenarioFields", into = "ScenarioFields")]
-#[schemars(with = "ScenarioFields")]
 pub struct Scenario {
     /// The experiment that asked for it.
     pub experiment: String,
@@ -40,8 +39,8 @@ pub struct Scenario {
 
 /// A system under a workload at one point of its knobs.
 // The stored form of a scenario.
-#[derive(JsonSchema, Serialize, Deserialize)]
-#[schemars(rename = "Scenario")]
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Scenario"))]
 struct ScenarioFields {
     /// The experiment that asked for it.
     experiment: String,

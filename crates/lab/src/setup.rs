@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::{Point, Value};
 
@@ -14,7 +13,8 @@ use crate::experiment::{Form, Subject};
 use crate::observation::{Scenario, Timing};
 
 /// How an experiment is carried out: the question, the rounds, the timing and the values of the knobs.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Setup {
     /// The question.
     #[serde(flatten)]
@@ -52,7 +52,8 @@ pub struct Setup {
 }
 
 /// The scenario that the others are set beside, instead of the reference.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Base {
     /// The scenario. One round of four contains it twice.
     pub scenario: Scenario,

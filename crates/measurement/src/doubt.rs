@@ -16,7 +16,6 @@ mod waiting;
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use evidence::Evidence;
@@ -26,7 +25,8 @@ pub use shape::HALVES;
 use crate::Measurement;
 
 /// The kinds of doubt about a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
     /// The generator's busiest core was almost fully busy, or the figure cannot be told from the reference's.

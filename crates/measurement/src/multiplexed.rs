@@ -1,14 +1,14 @@
 //! What connections of a trial carried at once.
 
 use load::rows::Form;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::table;
 
 table! {
     /// What connections carried that carry many requests at once, as those of HTTP/2 do.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[serde(default)]
     pub struct Multiplexed {
         /// How many requests were to be open on each.

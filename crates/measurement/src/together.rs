@@ -1,6 +1,5 @@
 //! How several generators on other machines worked together in a trial.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::table;
@@ -26,7 +25,8 @@ table! {
 
 table! {
     /// The network between the generators and the system.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub struct Path {
         /// The shortest time to an answer of Narrows' own server, in microseconds.
         pub round_trip_us: f64,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use lab::findings::{Cell, Column, Row, Table, Unit};
 use lab::history::{Change, Point, Series};
 use lab::store::RunId;
-use schemars::JsonSchema;
 use serde::Serialize;
 use stats::FEWEST_TO_CHANGE;
 
@@ -26,17 +25,18 @@ const INTERVAL: &str = "95 % interval";
 
 /// The history of a question. Ratios say how many times better a scenario is than its anchor, whether more or less of the figure is
 /// better.
-#[derive(JsonSchema, Serialize)]
-#[schemars(rename = "History")]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "History"))]
 struct Document<'a> {
     /// The schema version. It changes if a field is removed or changes its meaning.
-    #[schemars(extend("const" = SCHEMA))]
+    #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
     schema: u32,
     /// The history of each scenario.
     series: &'a [Series],
 }
 
 /// The schema of [`history_json`].
+#[cfg(feature = "schema")]
 pub(crate) fn schema() -> schemars::Schema {
     schemars::schema_for!(Document)
 }

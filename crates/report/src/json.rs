@@ -2,7 +2,6 @@
 
 use lab::compare::RunComparison;
 use lab::findings::{ExperimentFindings, FigureFindings, FigureView, Findings, Gate, Shared, Silence};
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,11 +13,11 @@ pub const SCHEMA: u32 = 10;
 pub const COMPARISON_SCHEMA: u32 = 5;
 
 /// The findings of a run. Numbers are raw, and a table's columns have their units.
-#[derive(JsonSchema, Serialize)]
-#[schemars(rename = "Report")]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Report"))]
 struct Document<'a> {
     /// The schema version. It changes if a field is removed or changes its meaning.
-    #[schemars(extend("const" = SCHEMA))]
+    #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
     schema: u32,
     /// The kernel, CPU, limits and versions that were saved with the run.
     environment: &'a Value,
@@ -30,8 +29,8 @@ struct Document<'a> {
 }
 
 /// The findings of one experiment.
-#[derive(JsonSchema, Serialize)]
-#[schemars(rename = "Experiment")]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Experiment"))]
 struct Section<'a> {
     #[serde(flatten)]
     shared: &'a Shared,
@@ -40,8 +39,8 @@ struct Section<'a> {
 }
 
 /// What one figure of an experiment says, and the sentences of its report.
-#[derive(JsonSchema, Serialize)]
-#[schemars(rename = "ExperimentFigure")]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ExperimentFigure"))]
 struct OfFigure<'a> {
     #[serde(flatten)]
     found: &'a FigureFindings,
@@ -78,11 +77,11 @@ impl<'a> OfFigure<'a> {
 }
 
 /// A comparison of two runs, or of scenarios of runs. Ratios say how many times faster the second is.
-#[derive(JsonSchema, Serialize)]
-#[schemars(rename = "Comparison")]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Comparison"))]
 struct Compared<'a> {
     /// The schema version. It changes if a field is removed or changes its meaning.
-    #[schemars(extend("const" = COMPARISON_SCHEMA))]
+    #[cfg_attr(feature = "schema", schemars(extend("const" = COMPARISON_SCHEMA)))]
     schema: u32,
     /// The comparison.
     comparison: &'a RunComparison,
@@ -107,12 +106,13 @@ pub(crate) fn pretty(document: &impl Serialize) -> String {
 
 /// The JSON Schemas (draft 2020-12) of [`json`], [`comparison_json`], [`verdict_json`](crate::verdict_json) and
 /// [`history_json`](crate::history_json), and that of the ledger of `narrows try`, by the names of the files in docs/schema.
+#[cfg(feature = "schema")]
 pub fn schemas() -> [(&'static str, String); 5] {
     let text = |schema: schemars::Schema| format!("{:#}\n", schema.to_value());
     [
         ("report.schema.json", text(schemars::schema_for!(Document))),
         ("comparison.schema.json", text(schemars::schema_for!(Compared))),
-        ("verdict.schema.json", format!("{:#}\n", crate::verdict_schema())),
+        ("verdict.schema.json", text(crate::verdict::schema())),
         ("history.schema.json", text(crate::history::schema())),
         ("ledger.schema.json", text(schemars::schema_for!(lab::ledger::Ledger))),
     ]

@@ -41,12 +41,14 @@ pub use crate::github::github;
 pub use crate::history::{history_csv, history_html, history_json, history_otava, history_text};
 pub use crate::hlog::{Interval, hlog};
 pub use crate::html::{Run, flame_graph, html};
-pub use crate::json::{COMPARISON_SCHEMA, SCHEMA, comparison_json, json, schemas};
+pub use crate::json::{COMPARISON_SCHEMA, SCHEMA, comparison_json, json};
+#[cfg(feature = "schema")]
+pub use crate::json::schemas;
 pub use crate::junit::junit;
 pub use crate::markdown::markdown;
 pub use crate::quote::{Damaged, Quote, block, is_name, markers, quotes, replaced};
 pub use crate::text::{functions_text, text};
-pub use crate::verdict::{Entry, VERDICT_SCHEMA, Verdict, ledger_words, verdict_json, verdict_schema};
+pub use crate::verdict::{Entry, VERDICT_SCHEMA, Verdict, ledger_words, verdict_json};
 pub use crate::words::{
     Advice, Asked, Case, ComparedFunctions, Grade, Judgement, SUITE, advice, advice_on_trial, alone, answer,
     condition, few_runs, gated, headlines, standing, unjudged, way,

@@ -8,7 +8,6 @@ use lab::findings::candidate::{Candidate, Choice};
 use lab::findings::functions::{FEW_SAMPLES, FunctionChange};
 use lab::findings::{CpuDifference, FailedTrials, FigureView, Findings, Unit, Withheld};
 use lab::store::RunId;
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use stats::{Attempt, CONFIRMATION_LEVEL, Decision, LEVEL, PartChange};
@@ -49,11 +48,11 @@ pub struct Entry<'a> {
 
 /// The verdict on a candidate beside its base. Ratios say how many times better the candidate is, whether
 /// more or less of the figure is better.
-#[derive(JsonSchema, Serialize)]
-#[schemars(rename = "Verdict")]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Verdict"))]
 struct Document<'a> {
     /// The schema version. It changes if a field is removed or changes its meaning.
-    #[schemars(extend("const" = VERDICT_SCHEMA))]
+    #[cfg_attr(feature = "schema", schemars(extend("const" = VERDICT_SCHEMA)))]
     schema: u32,
     /// What to do with the candidate.
     verdict: Choice,
@@ -100,8 +99,8 @@ struct Document<'a> {
 }
 
 /// One of the two.
-#[derive(JsonSchema, Serialize)]
-#[schemars(rename = "VerdictArm")]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "VerdictArm"))]
 struct Arm {
     /// Its name in the reports.
     name: String,
@@ -114,7 +113,8 @@ struct Arm {
 }
 
 /// What was demanded of answers, which each had to meet.
-#[derive(JsonSchema, Serialize)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct EqualWork {
     /// Whether more than the status of each answer was checked, and the same of both.
     checked: bool,
@@ -123,7 +123,8 @@ struct EqualWork {
 }
 
 /// What makes the difference.
-#[derive(JsonSchema, Serialize)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Moved {
     /// The reason, as the screen says it. Null if there is none.
     words: Option<String>,
@@ -134,8 +135,8 @@ struct Moved {
 }
 
 /// A function's CPU time for a unit of work.
-#[derive(JsonSchema, Serialize)]
-#[schemars(rename = "MovedFunction")]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MovedFunction"))]
 struct Function {
     /// The function, or the system call of the kernel.
     name: String,
@@ -152,7 +153,8 @@ struct Function {
 }
 
 /// A count of both.
-#[derive(JsonSchema, Serialize)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Counts {
     /// Of the base.
     base: f64,
@@ -161,7 +163,8 @@ struct Counts {
 }
 
 /// What a ledger says of the attempt.
-#[derive(JsonSchema, Serialize)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct InLedger<'a> {
     /// The file.
     file: &'a str,
@@ -182,7 +185,8 @@ struct InLedger<'a> {
 }
 
 /// A warning in words.
-#[derive(JsonSchema, Serialize)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Doubted<'a> {
     #[serde(flatten)]
     advice: Advice,
@@ -197,9 +201,10 @@ pub fn verdict_json(found: &Findings, of: &Verdict<'_>) -> Option<String> {
     Some(pretty(&document(&e, &e.candidate()?, of)?))
 }
 
-/// The JSON Schema (draft 2020-12) of [`verdict_json`].
-pub fn verdict_schema() -> Value {
-    schemars::schema_for!(Document).to_value()
+/// The schema of [`verdict_json`].
+#[cfg(feature = "schema")]
+pub(crate) fn schema() -> schemars::Schema {
+    schemars::schema_for!(Document)
 }
 
 /// What a ledger's attempt came to, in one sentence.

@@ -82,7 +82,6 @@
 //! | 10 rounds, normal | 4.2 % | 80 % | 60 % | 96 % | 84 % |
 //! | 10 rounds, heavy tails | 3.0 % | 94 % | 87 % | 98 % | 96 % |
 
-use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -124,7 +123,8 @@ pub struct Attempt {
 }
 
 /// What is decided about an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// The candidate is better: p is at most the level, and fresh rounds confirm it.

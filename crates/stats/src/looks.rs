@@ -13,7 +13,6 @@
 //! out earlier, the look that is reached becomes the last ([`Design::ending_after`]). That depends on time only. With fewer looks each
 //! may spend more, so whatever was decided with the larger number stays decided, and the parts still add up to the whole.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::location::degrees_of_freedom;
@@ -40,7 +39,8 @@ const LAST: f64 = 0.25;
 const ONE_IN_FIVE_ABOVE: f64 = 0.4;
 
 /// How often comparisons are examined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Design {
     /// The number of looks, at most that of [`LOOKS`]. A single look is taken at the end, however many rounds there are.
     looks: u32,

@@ -10,7 +10,6 @@
 //! as Smyth does with variances of genes ("Linear models and empirical Bayes methods", Stat. Appl. Genet. Mol. Biol. 3, 2004).
 //! All intervals hold together: the level is divided among the parts (Bonferroni), and a fifth of it is kept for K.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::location::Location;
@@ -26,7 +25,8 @@ pub struct Counted {
 }
 
 /// How much a part has changed, in wholes of the first arm.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartChange {
     /// What it is in the first arm: its share.
     pub first: f64,

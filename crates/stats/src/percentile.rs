@@ -1,6 +1,5 @@
 //! Percentiles of large samples in histogram buckets, and how many samples a percentile needs.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How many samples percentile `p` (0..100) needs before it is shown: enough that ten are expected beyond it, which is
@@ -39,7 +38,8 @@ pub fn any_percentile(buckets: &[(u64, u64)], p: f64) -> Option<u64> {
 }
 
 /// A percentile of samples of which some are known only to be longer than an age (censored samples).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Percentile {
     /// The percentile.

@@ -5,7 +5,6 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// At least one finite number, in ascending order.
@@ -117,7 +116,8 @@ impl Sample {
 ///
 /// There are two figures. The range hides nothing, but it grows with the number of trials. The interquartile range does
 /// not grow, but it is meaningless for a handful of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spread {
     /// (largest - smallest) / median.
     pub range: f64,

@@ -1,6 +1,5 @@
 //! Turns an interval into a verdict: faster, slower, no difference that matters, or undecided.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::location::Location;
@@ -9,7 +8,8 @@ use crate::sample::median;
 use crate::student;
 
 /// The verdict on a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Faster: the interval excludes 1, also after correction for all comparisons that are judged together.

@@ -1,13 +1,13 @@
 //! Figures: the one number of a trial by which its scenario is judged. Pure.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Makes the enum of figures from each one's doc comment, variant and name.
 macro_rules! figures {
     ($($(#[$doc:meta])* $figure:ident = $name:literal,)*) => {
         /// The number that a table shows for each trial, and by which its scenario is judged.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum Figure {
             $($(#[$doc])* #[serde(rename = $name)] $figure,)*
         }

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::workload::Workload;
@@ -15,7 +14,8 @@ use crate::workload::Workload;
 pub const MOST_VALUES: usize = 5_000;
 
 /// One value of a knob.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "not a knob's value: write an integer, true, false or a word in quotes")]
 pub enum Value {
     /// `true` or `false`.
@@ -40,7 +40,8 @@ impl fmt::Display for Value {
 pub type Point = BTreeMap<String, Value>;
 
 /// The type of a knob's values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// An integer.

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{BetweenRuns, Location};
 
@@ -27,7 +26,8 @@ pub struct History {
 }
 
 /// The earlier runs of a question.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Earlier {
     /// How many there are. The earlier of the two that are compared is one of them.
     pub runs: u32,

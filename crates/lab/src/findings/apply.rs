@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Verdict;
 use systems::manifest::applied;
@@ -16,7 +15,8 @@ use crate::experiment::grid::Axis;
 use crate::plan::Planned;
 
 /// How to set a system's best values.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Snippet {
     /// The system.
     pub system: String,

@@ -9,7 +9,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::work::Purpose;
 use systems::{Point, Value, is_reference};
@@ -23,7 +22,8 @@ use crate::plan::{Planned, View};
 pub const CLIFF: f64 = 1.5;
 
 /// What differs between two scenarios.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// The value of this knob. The second scenario has the baseline's value.

@@ -1,13 +1,13 @@
 //! What others published, beside a run: values that the crate `published` finds and `report` words.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::{Point, Value};
 
 use super::table::Table;
 
 /// What a run says to the published figures.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Beside {
     /// The published table's name.
     pub published: String,
@@ -24,7 +24,8 @@ pub struct Beside {
 }
 
 /// The best of which rows a ratio is taken to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BestOf {
     /// Of all rows that both have, with the same runtime.
@@ -38,7 +39,8 @@ pub enum BestOf {
 }
 
 /// One shape, then and today.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shape {
     /// Whether the shape is the same; None where it cannot be said.
     pub agrees: Option<bool>,
@@ -50,7 +52,8 @@ pub struct Shape {
 }
 
 /// What of the document's figures was checked, with the figures of then and of today. Ratios are plain: 2 is twice as much.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "shape", rename_all = "snake_case")]
 pub enum ShapeFigures {
     /// The order of the systems.
@@ -144,7 +147,8 @@ pub enum ShapeFigures {
 }
 
 /// A system in an order.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Placed {
     /// The system, as the document calls it.
     pub system: String,
@@ -155,7 +159,8 @@ pub struct Placed {
 }
 
 /// Two systems that are not in the same order then and today, or of which that is not known.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OrderOfTwo {
     /// The system that the document names first.
     pub first: String,
@@ -166,7 +171,8 @@ pub struct OrderOfTwo {
 }
 
 /// Why the order of two systems is not the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangedOrder {
     /// They are the other way round today.
@@ -180,7 +186,8 @@ pub enum ChangedOrder {
 }
 
 /// Whether something of the document is there today.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
     /// It has a figure.
@@ -192,7 +199,8 @@ pub enum Presence {
 }
 
 /// The smallest and the largest of some ratios.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Range {
     /// The smallest.
     pub low: f64,
@@ -201,7 +209,8 @@ pub struct Range {
 }
 
 /// The best values of a knob: one for each series of rows in which only that knob varies.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BestValues {
     /// Those of then.
     pub then: Vec<Value>,
@@ -212,7 +221,8 @@ pub struct BestValues {
 }
 
 /// The ratio of two rates at one size.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeRatio {
     /// Bytes of a frame.
     pub size: i64,
@@ -225,7 +235,8 @@ pub struct SizeRatio {
 }
 
 /// What is not as in the document.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "difference", rename_all = "snake_case")]
 pub enum Difference {
     /// A knob had one value in all published rows, and has another today.

@@ -1,6 +1,5 @@
 //! What a figure says of the one candidate beside its base: whether to take it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Decision, Verdict};
 
@@ -13,7 +12,8 @@ use super::{By, Comparison, FigureView, Ratio, Rows};
 const TAIL: f64 = 1.4;
 
 /// What to do with a candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
     /// It is certainly better than the base.

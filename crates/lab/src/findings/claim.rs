@@ -5,7 +5,6 @@
 //! truth less often there: the highest of six is high by luck, too. So the intervals in claims hold together (Bonferroni) with those
 //! of all comparisons from which the claim chose. Their verdicts are corrected already, and stay as they are.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{FEWEST_ROUNDS, Verdict};
 
@@ -20,7 +19,8 @@ use crate::plan::View;
 
 /// One claim. Scenarios are positions in the estimates. The interval of its comparison allows for the choice: it holds together with
 /// those of all comparisons of the same knob, or of the systems.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "claim", rename_all = "snake_case")]
 pub enum Claim {
     /// A value of a knob is faster or slower than the baseline.
@@ -100,13 +100,14 @@ pub enum Claim {
     /// What the experiment asks about cannot be compared here.
     Unanswered {
         /// `systems`, or the knob.
-        #[schemars(with = "String")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         asks: Asks,
     },
 }
 
 /// Why there is no claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Silence {
     /// Planned trials are not done yet.

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Design, FEWEST_ROUNDS, Family, LEVEL, Location, LogRatio, Verdict, holm};
 use systems::Point;
@@ -16,7 +15,8 @@ use crate::observation::{Observation, Scenario};
 use crate::plan::{Planned, Setup, View};
 
 /// A ratio and its interval.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ratio {
     /// The estimate: the exponential of the trimmed mean of the rounds' log-ratios.
     pub estimate: f64,
@@ -56,7 +56,8 @@ pub fn is_hardly_measured(low: f64, high: f64) -> bool {
 }
 
 /// The noise of a run: the yardstick compared with itself.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoiseFloor {
     /// Rounds in which the yardstick and its twin ran.
     pub rounds: u32,
@@ -67,7 +68,8 @@ pub struct NoiseFloor {
 }
 
 /// One of the comparisons that the experiment asks for. Scenarios are positions in the estimates.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// The scenario that is compared.
     pub scenario: usize,

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{FEWEST_ROUNDS, LEVEL, LogRatio, Verdict, holm};
 
@@ -18,7 +17,8 @@ use crate::experiment::Figure;
 use crate::plan::Plan;
 
 /// Whether a condition is met. What speaks most against it comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ConditionOutcome {
     /// The scenario cannot be judged, because its server failed or gave wrong answers, or because it has no such figure.
@@ -32,7 +32,8 @@ pub enum ConditionOutcome {
 }
 
 /// A condition of the plan, and what it limits.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gate {
     /// The condition.
     pub condition: Condition,
@@ -41,7 +42,8 @@ pub struct Gate {
 }
 
 /// A scenario that a condition limits.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gated {
     /// The position of its experiment in the findings.
     pub experiment: usize,
@@ -55,7 +57,8 @@ pub struct Gated {
 }
 
 /// The result of a test at the bound of a condition.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tested {
     /// What is limited, as the condition counts it: the ratio to the baseline, or the figure in its own unit. Of several builds, of
     /// the one that speaks most against the condition. Null if it cannot be judged.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use profile::Profile;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Design, LEVEL, Location};
 
@@ -18,7 +17,8 @@ use crate::observation::{Outcome, Scenario};
 const STRICTER: f64 = 2.0;
 
 /// The CPU time that two scenarios take for a unit of work, in the rounds that have both. Scenarios are positions in the estimates.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuDifference {
     /// The scenario that takes less.
     pub less: usize,

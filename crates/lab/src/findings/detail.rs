@@ -1,7 +1,6 @@
 //! The detail of a scenario that is drawn as figures: its latency distribution, and its course over the window.
 
 use measurement::{Latency, Measurement};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Percentile, median};
 
@@ -10,7 +9,8 @@ const PERCENTILES: [f64; 13] =
     [1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999];
 
 /// Detail for figures.
-#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Detail {
     /// Percentiles (0..100) of the response times of all trials together, in microseconds. Percentiles that need more
     /// samples, and those of which only a lower bound is known, are left out.

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{FEWEST_ROUNDS, LEVEL, Location, Verdict, holm};
 use systems::Value;
@@ -22,7 +21,8 @@ use crate::observation::Scenario;
 use crate::plan::View;
 
 /// The main effect of one knob.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Effect {
     /// The knob.
     pub knob: String,
@@ -45,7 +45,8 @@ pub struct Effect {
 }
 
 /// The effect of a knob is not the same at two values of another.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interaction {
     /// The other knob.
     pub knob: String,

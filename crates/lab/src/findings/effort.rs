@@ -5,7 +5,6 @@
 //! nothing that is timed. The others are those of the windows.
 
 use measurement::{KernelCounts, Measurement};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{median, median_ratio};
 use systems::tcp::TcpEnd;
@@ -13,8 +12,8 @@ use systems::work::WorkUnit;
 
 /// The kernel's work for a system. A unit is a payload byte of an upload, a frame or a request. *In* is what the system
 /// receives, and *out* what it sends.
-#[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
-#[schemars(rename = "Work")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Work"))]
 pub struct Effort {
     /// Voluntary and involuntary context switches, the median over trials.
     pub switches_per_unit: Option<f64>,
@@ -107,7 +106,8 @@ impl Range {
 }
 
 /// What TCP sent in one direction. From the account that the kernel keeps of each connection (`TCP_INFO`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sent {
     /// Segments, including those without payload. None if too little of the traffic was seen, because connections were
     /// short.

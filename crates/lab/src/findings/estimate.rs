@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use measurement::doubt::{Doubt, Evidence, TrialKind, doubts, explained};
 use measurement::{Handshakes, Latency, Measurement, Multiplexed, RANKED_ERRORS, ServerCounts};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Design, Percentile, Sample, Spread, median, median_ratio};
 use systems::is_reference;
@@ -24,7 +23,8 @@ use crate::observation::{Observation, Outcome, Scenario};
 use crate::plan::{Planned, View};
 
 /// The estimate of one scenario, from all of its trials.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The scenario.
     pub scenario: Scenario,
@@ -191,7 +191,8 @@ impl Estimate {
 }
 
 /// Handshakes of TLS, and how long connections took to open.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Opened {
     /// Full handshakes, including those in which the server asked for a key of another group.
     pub full: u64,

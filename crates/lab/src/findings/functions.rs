@@ -11,7 +11,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use profile::{Frame, Kind, Profile};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{Counted, LEVEL, Location, PartChange, part_changes};
 
@@ -34,7 +33,8 @@ const FEWEST_SAMPLES: u64 = 5;
 pub const FEW_SAMPLES: &str = "[functions with few samples]";
 
 /// A function, or a system call of the kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Function {
     /// Its name; of what has no name, the module in brackets.
     pub name: String,
@@ -98,7 +98,8 @@ fn made(name: &str) -> (String, Option<String>) {
 }
 
 /// A function's time for a unit of work in both arms.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionChange {
     /// The function.
     pub function: Function,
@@ -110,7 +111,8 @@ pub struct FunctionChange {
 }
 
 /// Where the difference in CPU time between two arms is.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Functions {
     /// The parts, with the largest changes first. Their changes add up to that of the whole.
     pub parts: Vec<FunctionChange>,

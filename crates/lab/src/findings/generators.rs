@@ -1,14 +1,14 @@
 //! The generators on other machines that drove the trials of an experiment, and how well they kept together.
 
 use measurement::{Path, Together};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::measurements;
 use crate::observation::Observation;
 
 /// The generators of an experiment's trials.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Generators {
     /// Each of them, in the order in which they were named.
     pub each: Vec<Driver>,
@@ -25,7 +25,8 @@ pub struct Generators {
 }
 
 /// What one generator did in all trials.
-#[derive(Debug, Clone, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Driver {
     /// Its machine, as it was named.
     pub machine: String,

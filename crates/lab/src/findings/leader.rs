@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Verdict;
 
@@ -11,7 +10,8 @@ use super::{Comparison, Estimate, Ratio};
 use crate::plan::View;
 
 /// A system behind the leader.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Behind {
     /// Its scenario, as a position in the estimates.
     pub scenario: usize,

@@ -2,7 +2,6 @@
 
 use measurement::RANKED_ERRORS;
 use measurement::doubt::{Doubt, Evidence};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Estimate;
@@ -13,7 +12,8 @@ use crate::plan::Setup;
 pub const SPARE: f64 = 1.1;
 
 /// Why a scenario's figure is not compared with others.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Missing {
     /// It has no trial yet.

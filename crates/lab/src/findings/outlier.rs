@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use measurement::doubt::Evidence;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::median;
 
@@ -13,7 +12,8 @@ use crate::observation::{Observation, Outcome, Scenario};
 use crate::plan::View;
 
 /// A trial that lies far from the others of its scenario.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outlier {
     /// The scenario, as `system knob=value …`.
     pub scenario: String,

@@ -3,7 +3,6 @@
 
 use measurement::doubt::error_share;
 use measurement::{Measurement, RANKED_ERRORS};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{FEWEST_ROUNDS, LEVEL, Location, median};
 
@@ -15,7 +14,8 @@ pub const MANY_CONNECTIONS: u64 = 1000;
 
 /// The growth of a system's memory under load, for each connection. It contains what the work itself takes, so it is the most
 /// that a connection takes.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PerConnection {
     /// The connections, the fewest of any trial.
     pub connections: u64,

@@ -9,7 +9,6 @@
 //! count that is named wrongly is worse than one that is left out (the constants of TCP are those of Linux). docs/guide.md lists
 //! them.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::Workload;
 use systems::work::About;
@@ -28,7 +27,8 @@ use gap::Gap;
 pub(super) use gap::is_held_back;
 
 /// What of a system's work is counted. *In* is what the system receives, and *out* what it sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
     /// Bytes that a read takes on average.
@@ -78,7 +78,8 @@ pub enum Counted {
 }
 
 /// A count that tells why one of two scenarios is the faster one.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reason {
     /// What was counted.
     pub counted: Counted,

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::Percentile;
 use systems::knob::Kind;
@@ -18,7 +17,8 @@ use crate::experiment::grid::Axis;
 use crate::plan::{Planned, View};
 
 /// What a column's numbers are in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// A plain number: a count, a knob.
@@ -74,7 +74,8 @@ impl Unit {
 }
 
 /// A column: what stands in it, and in which unit its numbers are.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Column {
     /// The heading.
     pub name: String,
@@ -90,7 +91,8 @@ impl Column {
 }
 
 /// One cell.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Cell {
     /// In the column's unit.
@@ -109,7 +111,8 @@ pub enum Cell {
 }
 
 /// One line.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
     /// As many as there are columns.
     pub cells: Vec<Cell>,
@@ -118,7 +121,8 @@ pub struct Row {
 }
 
 /// A table. `report` has the words above and below it.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Table {
     /// What the rows' cells are.
     pub columns: Vec<Column>,
@@ -139,7 +143,8 @@ pub fn is_sparse(rows: usize, columns: usize, filled: usize) -> bool {
 }
 
 /// A table of an experiment's figures.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FigureTable {
     /// What it shows.
     pub kind: TableKind,
@@ -159,7 +164,8 @@ impl Deref for FigureTable {
 }
 
 /// What a table shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TableKind {
     /// A line for each scenario, in the plan's order.
@@ -173,7 +179,8 @@ pub enum TableKind {
 }
 
 /// What is noted below a table.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "note", rename_all = "snake_case")]
 pub enum Note {
     /// No trial failed, and no operation.

@@ -3,7 +3,6 @@
 mod advice;
 mod course;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::{Point, Value};
 
@@ -15,7 +14,8 @@ use crate::search::{Race, Search, Space, Stage, shown};
 pub use advice::{Advice, Because, Contribution, Keeps, Kept, Unmeasured};
 
 /// What a search found.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tuned {
     /// What is advised. None until all rounds of the proof have run, and if nothing but the default has a figure.
     pub advice: Option<Advice>,
@@ -49,7 +49,8 @@ pub struct Tuned {
 }
 
 /// A setting that may be the best.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Favourite {
     /// Its knobs.
     pub point: Point,
@@ -60,7 +61,8 @@ pub struct Favourite {
 }
 
 /// A setting that ran.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tried {
     /// Its knobs.
     pub point: Point,
@@ -77,7 +79,8 @@ pub struct Tried {
 }
 
 /// A heat of the race: rounds in which more and more settings are dropped.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Heat {
     /// What it is for.
     pub stage: Stage,
@@ -91,7 +94,8 @@ pub struct Heat {
 }
 
 /// What the values of a knob do by themselves.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KnobEffect {
     /// The knob.
     pub knob: String,
@@ -102,7 +106,8 @@ pub struct KnobEffect {
 }
 
 /// What two knobs do together.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairEffect {
     /// The knob of the rows.
     pub first: String,
@@ -115,7 +120,8 @@ pub struct PairEffect {
 }
 
 /// A value with which every setting failed.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failing {
     /// The knob.
     pub knob: String,
@@ -129,7 +135,8 @@ pub struct Failing {
 
 /// How much better than the advised one another setting may be. In simulations the bound holds in 95 % of searches
 /// (docs/statistics.md).
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOpen {
     /// How many settings were examined in a space of more than 5,000: those that ran and those beside the advised one. None if all that
     /// did not fail were.

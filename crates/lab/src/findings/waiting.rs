@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use profile::Wait;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ByScenario, Compared, Comparison, by_scenario};
 use crate::observation::{Outcome, Scenario};
 
 /// A wait that is much longer for a unit of work in one scenario than in the other. Scenarios are positions in the estimates.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Waiting {
     /// The scenario that waits less.
     pub less: usize,

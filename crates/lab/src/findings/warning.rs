@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use measurement::doubt::{Doubt, Evidence};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reason::is_held_back;
@@ -23,7 +22,8 @@ pub const UNSTEADY: f64 = 0.3;
 pub const APART: f64 = 1.5;
 
 /// The kind of a warning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
     /// Trials of the plan have no observation yet.
@@ -54,7 +54,8 @@ pub enum Code {
 }
 
 /// A warning about an experiment, and the scenarios that it concerns. `report` has the sentence and the remedy.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Warning {
     /// The kind.
     pub code: Code,
@@ -69,7 +70,8 @@ pub struct Warning {
 }
 
 /// What a warning is based on.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Seen {
     /// The evidence from the first such trial of the first scenario.
@@ -86,7 +88,8 @@ pub enum Seen {
 }
 
 /// The first failure of a class.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FirstFailure {
     /// The class.
     pub class: String,

@@ -1,14 +1,14 @@
 //! Why a comparison has no verdict although its interval would give one; and whether systems were warm.
 
 use measurement::{COMPILING, Measurement};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{FEWEST_ROUNDS, LEVEL, Location, LogRatio, Verdict, median};
 
 use super::Estimate;
 
 /// Why a comparison is undecided for another reason than too few rounds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Withheld {
     /// The generator held one of the two back: the figure of that scenario is a lower bound.
@@ -41,7 +41,8 @@ impl Withheld {
 const TO_GO: f64 = 8.0;
 
 /// Whether a system was warm in the windows, which a warm-up had preceded. A schedule that sets the speed hides how it changes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Warmth {
     /// By how much the logarithm of the speed changed from the first half of the windows to the second. None if the trials
     /// together do not show it, and without a warm-up.

@@ -1,11 +1,11 @@
 //! The durations of a trial, and the longest that they can be.
 
-use schemars::JsonSchema;
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 
 /// The durations of a trial in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timing {
     /// The warm-up, in which connections, caches and compilers settle. It is not measured.
     #[serde(deserialize_with = "warmup")]

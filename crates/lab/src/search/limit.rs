@@ -2,11 +2,11 @@
 
 use load::{Objective, Slo};
 use measurement::Measurement;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A limit.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limit {
     /// What it bounds.
     pub of: Bounded,
@@ -15,7 +15,8 @@ pub struct Limit {
 }
 
 /// What a limit bounds.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Bounded {
     /// This percentile of response times, in microseconds.

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::lattice::{Cell, Lattice};
@@ -70,7 +69,8 @@ const STARTS: usize = 2;
 const HOPELESS: usize = 2;
 
 /// What a round is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// To see all of a small space, or settings that fill a large one.

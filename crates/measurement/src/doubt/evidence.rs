@@ -1,13 +1,13 @@
 //! The figures that raise a doubt, and which doubt they raise.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Doubt, schedule};
 use systems::Figure;
 
 /// The figures that raise a doubt. Shares are from 0 to 1.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Evidence {
     /// The generator's busiest core was almost fully busy.

@@ -1,11 +1,11 @@
 //! A table and the words around it.
 
 use lab::findings::Table;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The words above and below a table.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Caption {
     /// One line.
     pub title: String,

@@ -7,7 +7,6 @@ use lab::findings::{
     APART, Code, FEWEST_TRIALS, FigureView, FirstFailure, Outlier, Seen, UNSTEADY, Warning, WithoutFigure,
 };
 use measurement::doubt::{Doubt, Evidence};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::doubts::{self, evidence};
@@ -17,7 +16,8 @@ use super::per_connection;
 use crate::number::{chosen_percent, tenths, times};
 
 /// A warning in words.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
     /// What was seen.
     pub message: String,

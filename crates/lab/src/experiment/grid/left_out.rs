@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use systems::{Knob, Manifest, Value, Work};
 
@@ -10,7 +9,8 @@ use super::Grid;
 use crate::observation::{Scenario, reason_from, shown_reason};
 
 /// A system that cannot take part.
-#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Excluded {
     /// Its name.
     pub system: String,

@@ -2,7 +2,6 @@
 //! rounds of the proof count, and they are judged as every other comparison is.
 
 use measurement::Measurement;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stats::{LEVEL, Location, Verdict};
 use systems::{Point, Value};
@@ -15,7 +14,8 @@ use crate::plan::{Planned, View};
 use crate::search::{Bounded, Cell, Limit, Round};
 
 /// The answer of a search that has ended.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
     /// The knobs of the advised setting.
     pub point: Point,
@@ -50,7 +50,8 @@ pub struct Advice {
 }
 
 /// Why a setting is advised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Because {
     /// It is certainly better than the default, and keeps the limits.
@@ -66,7 +67,8 @@ pub enum Because {
 }
 
 /// What one knob of the winner contributes.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Contribution {
     /// The knob.
     pub knob: String,
@@ -79,7 +81,8 @@ pub struct Contribution {
 }
 
 /// Why a setting of the proof has no figure.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unmeasured {
     /// Whether it is the default. Otherwise it is the setting that `gain` would be about.
     pub default: bool,
@@ -88,7 +91,8 @@ pub struct Unmeasured {
 }
 
 /// A limit, and whether two settings keep it.
-#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Keeps {
     /// The limit.
     pub limit: Limit,
@@ -99,7 +103,8 @@ pub struct Keeps {
 }
 
 /// Whether a setting keeps a limit, in the fresh rounds.
-#[derive(Debug, Clone, Copy, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Kept {
     /// The median of the rounds; of errors, the mean, because most rounds have none. None if no round can tell.
     pub value: Option<f64>,
