@@ -3,7 +3,7 @@
 //!
 //! The snapshots cover the tables of all four workloads, an open loop, the reason, the published figures beside a run,
 //! every kind of doubt about a trial, and each verdict on knobs, steps and systems. Other tests cover messages about
-//! systems and files that cannot be used (`e2e/run_input.rs`, `e2e/run_systems.rs`), the page (`e2e/report_html.rs`),
+//! systems and files that cannot be used (`run_input.rs`, `e2e/run_systems.rs`), the page (`e2e/report_html.rs`),
 //! `.hlog` files (`report_hlog.rs`), and the output to a terminal during a run (`e2e/terminal.rs`). Rarer sentences and
 //! warnings are tested in `lab::findings`.
 

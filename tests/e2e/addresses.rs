@@ -10,8 +10,8 @@ use crate::support::{NARROWS, has, until};
 
 const ELSEWHERE: &str = "127.0.0.2";
 
-/// Short trials, so that a test takes seconds.
-const SHORT: [&str; 8] = ["--rounds", "1", "-d", "400ms", "--warmup", "20ms", "--seed", "1"];
+/// One round of short trials, which decides nothing.
+const SHORT: [&str; 8] = ["--rounds", "1", "-d", "400ms", "--warmup", "50ms", "--seed", "1"];
 
 /// A server that notes the address that it is told in the file `seen`.
 const NOTED: &str = r#"["sh", "-c", "echo $1 >> seen; exec $0 serve --host $1 --any $2", "{narrows}", "{address}", "{port}"]"#;
@@ -55,7 +55,7 @@ fn a_system_that_is_not_told_its_address_takes_no_part() {
 fn a_run_that_goes_on_listens_where_it_began() {
     let home = Home::new();
     home.server("noted", NOTED, "");
-    home.timed_experiment("requests", "[\"noted\"]", 4, 0.5, "[[grid]]\nconnections = 2\n");
+    home.timed_experiment("requests", "[\"noted\"]", 3, 0.5, "[[grid]]\nconnections = 2\n");
     let mut begun = home.spawn(&["run", "e", "--rounds", "file", &format!("--address={ELSEWHERE}")]);
     assert!(until(|| home.observations().len() > 1 || !begun.running()) && begun.running());
     begun.signal(libc::SIGINT);
@@ -95,17 +95,6 @@ fn a_command_that_listens_elsewhere_is_named_with_what_to_do() {
     let server = format!("{NARROWS} serve -p {{port}}");
     let ended = home.run(["try", &server, "--address", ELSEWHERE, "--ready", "1s"]).code(1);
     ended.says(&["no connection on 127.0.0.2:", "it listens at 127.0.0.1:", "use {address} in the command"]);
-    for (address, why) in [
-        ("192.0.2.1", "nothing can listen there"),
-        ("0.0.0.0", "not the address of one machine"),
-        ("localhost", "write an IP address"),
-    ] {
-        for verb in ["run", "try", "tune"] {
-            let arm = Some(server.as_str()).filter(|_| verb != "run");
-            let words = ["--address", address].into_iter().chain(arm);
-            home.run(std::iter::once(verb).chain(words)).code(2).says(&[why]);
-        }
-    }
 }
 
 #[test]

@@ -7,8 +7,8 @@ use crate::support::{NARROWS, squeezed};
 /// More than any machine allows.
 const MUCH: &str = "9000000000000";
 
-/// Short trials.
-const SHORT: [&str; 8] = ["--rounds", "1", "-d", "400ms", "--warmup", "20ms", "--seed", "1"];
+/// One round of short trials, which decides nothing.
+const SHORT: [&str; 8] = ["--rounds", "1", "-d", "400ms", "--warmup", "50ms", "--seed", "1"];
 
 /// Writes the limits with which it was started, before it begins with this.
 fn noting(home: &Home, then: &str) -> String {
@@ -39,13 +39,7 @@ fn a_limit_on_open_files_reaches_a_command_and_its_placeholder() {
     assert!(told.contains("for 200\n") && told.contains("for 300\n"), "{told}");
     // What a system has when it is ready may depend on its limit, so the table shows it.
     assert!(["start", "idle memory"].iter().all(|column| ended.stdout.contains(column)), "{ended:#?}");
-
-    let much = format!("files={MUCH}");
-    let refused = home.run(["try", server, "-k", &much].into_iter().chain(SHORT)).code(2);
-    refused.says(&[&format!("{MUCH} is more than this machine allows"), "VALUE"]);
     assert_eq!(home.observations().len(), 3);
-    home.run(["try", server, "-k", "files=as_it_is"]).code(2).says(&["did you mean `as-it-is`?"]);
-    home.run(["tune", server, "-k", &much]).code(2).says(&["is more than this machine allows"]);
 }
 
 #[test]

@@ -12,6 +12,8 @@ use tempfile::TempDir;
 use crate::support::{self, Ended, Guarded, NARROWS, assert_nothing_left, has, mark, narrows, new_mark, run};
 
 const SHORT: [&str; 10] = ["--rounds", "5", "-d", "300ms", "--warmup", "50ms", "--seed", "1", "-c", "4"];
+/// One round, which decides nothing.
+const ONCE: [&str; 10] = ["--rounds", "1", "-d", "300ms", "--warmup", "50ms", "--seed", "1", "-c", "4"];
 /// Long enough for a slow commit to give more than twenty answers.
 const LONGER: [&str; 10] = ["--rounds", "5", "-d", "800ms", "--warmup", "50ms", "--seed", "1", "-c", "4"];
 
@@ -215,13 +217,13 @@ fn equal_programs_are_said_to_be_a_against_a() {
     }
     let build = format!("cp {NARROWS} server");
     let words = ["./server serve -p {port}", "--git", "v0..v1", "--build", &build, "--builds", "2"];
-    let ended = project.tries(&[&words[..], &SHORT].concat()).code(0);
+    let ended = project.tries(&[&words[..], &ONCE].concat()).code(0);
     let ended = ended.says(&["A against A: all commits have the same ./server", "proves nothing more"]);
     assert!(!ended.stdout.contains("try-build-2"), "{ended:#?}");
     let same =
         ["sh -c 'exec $NARROWS serve -p {port}'", "--env", &format!("NARROWS={NARROWS}"), "--git", "v0,v0"];
     project
-        .tries(&[&same[..], &SHORT].concat())
+        .tries(&[&same[..], &ONCE].concat())
         .code(0)
         .says(&["A against A: all commits have the same files"]);
 }
@@ -279,8 +281,7 @@ fn commits_are_built_on_the_machine_of_the_systems() {
     let there: Vec<&str> = there.iter().map(String::as_str).collect();
     let words = ["./run.sh {port}", "--git", "v0..v1", "--build", "test ! -e outside && echo >>built"];
     for times in 1..=2 {
-        let ended = project.tries(&[&words[..], &LONGER, &there].concat()).code(0);
-        // Which of them is faster may stay undecided beside other work.
+        let ended = project.tries(&[&words[..], &ONCE, &there].concat()).code(0);
         let both = ended.stdout.contains("v0") && ended.stdout.contains("v1");
         assert!(both && !ended.stdout.contains("failed"), "{ended:#?}");
         let said = ended.stderr.contains("not sent (1: outside)");
@@ -316,7 +317,7 @@ fn a_submodule_that_is_fetched_later_is_sent() {
     let there = project.elsewhere();
     let words = ["node app.js {port}", "--git", "v1..v1", "--build", "cat lib/app.js"];
     let words: Vec<&str> =
-        words.iter().chain(&SHORT).copied().chain(there.iter().map(String::as_str)).collect();
+        words.iter().chain(&ONCE).copied().chain(there.iter().map(String::as_str)).collect();
     project.tries(&words).code(1).says(&["lib/app.js: No such file"]);
     fs::rename(lends("away"), lends("project")).expect("it comes back");
     project.tries(&words).code(0);

@@ -6,8 +6,8 @@ use measurement::Measurement;
 use crate::support::home::Home;
 use crate::support::{Ended, NARROWS, has, squeezed, until};
 
-/// Few rounds.
-const SHORT: [&str; 4] = ["--rounds", "2", "--seed", "1"];
+/// One round, which decides nothing.
+const SHORT: [&str; 4] = ["--rounds", "1", "--seed", "1"];
 
 /// The reference as a command of the user's.
 fn server() -> String {
@@ -164,65 +164,6 @@ fn requests_that_a_driver_calls_failed_make_its_trial_bad() {
 }
 
 #[test]
-fn what_a_driver_cannot_do_is_refused_before_anything_starts() {
-    let (read, port) = (["--read", "rate=/(.*)/"], server());
-    for (driver, words, said) in [
-        ("wrk-that-is-not-there -d1", &read[..], "there is no program `wrk-that-is-not-there`"),
-        ("./none/wrk -d1", &[], "there is no program `./none/wrk`"),
-        ("sh -c true", &[], "no reader is built in for `sh`"),
-        ("sh {prot}", &read, "{prot} is no placeholder of a driver"),
-        ("sh", &["--read", "rate=/(/"], "--read"),
-        ("sh -c true", &["--read", "rate=/(.*)/", "--figure", "p99"], "say where it is with --read p99="),
-        (
-            "sh -c true",
-            &["--read", "rate=/(.*)/", "--figure", "rate,first-event"],
-            "only Narrows' own generator",
-        ),
-        ("sh -c true", &["--read", "rate=/(.*)/", "--figure", "start"], "only Narrows' own generator"),
-        ("sh -c true", &["--read", "rate=/(.*)/", "-c", "5"], "-c does not reach the command of --driver"),
-        ("sh -c true", &["--read", "rate=/(.*)/", "-d", "5s"], "-d does not reach the command of --driver"),
-        ("sh -c true", &["--read", "rate=/(.*)/", "--warmup", "1s"], "--warmup does not reach"),
-        ("sh -c true", &["--read", "rate=/(.*)/", "-k", "connections=1,2"], "-k connections does not reach"),
-        ("sh -c true", &["--read", "rate=/(.*)/", "-k", "pipeline=1,2"], "-k pipeline is a knob of Narrows'"),
-        (
-            "sh -c true",
-            &["--read", "rate=/(.*)/", "--duet"],
-            "--duet needs a driver that can be told how long",
-        ),
-        ("sh -c true", &["--driver-timeout", "1s"], "no reader"),
-    ] {
-        let home = Home::new();
-        let ended = home.run([&["try", &port, "--driver", driver][..], words].concat()).code(2);
-        ended.says(&[said]);
-        assert!(!home.has_run());
-    }
-    for option in [
-        &["--rate", "100"][..],
-        &["--timeout", "3s"],
-        &["--close"],
-        &["--pipeline", "2"],
-        &["--http2"],
-        &["--request", "PUT"],
-        &["--header", "a: b"],
-        &["--body", "x"],
-        &["--body-size", "1K"],
-        &["--expect", "status=200"],
-        &["--expect-status", "201"],
-        &["--compressed"],
-        &["--path", "/x"],
-        &["--proxy-protocol", "1"],
-        &["--cold"],
-        &["--unequal"],
-        &["--save", "x"],
-    ] {
-        let home = Home::new();
-        let words = [&["try", &port, "--driver", "sh -c true"][..], &read, option].concat();
-        let said = format!("{} is an option of Narrows' own generator", option[0]);
-        home.run(words).code(2).says(&[&said]);
-    }
-}
-
-#[test]
 fn redis_is_compared_with_its_own_benchmark() {
     if !has("redis-server") || !has("redis-benchmark") {
         return;
@@ -238,7 +179,7 @@ fn redis_is_compared_with_its_own_benchmark() {
         "{ended:#?}"
     );
     let all = measured(&home);
-    assert!(all.len() >= 4 && all.iter().all(|m| m.successes == 5000), "{ended:#?}");
+    assert!(all.len() >= 3 && all.iter().all(|m| m.successes == 5000), "{ended:#?}");
     for m in &all {
         let metered = m.metered.as_ref().expect("what the driver says");
         assert!(metered.p50_us.is_some() && metered.p99_us >= metered.p50_us, "{m:#?}");

@@ -377,7 +377,7 @@ fn commands_that_are_tried_are_whole_or_leave_nothing() {
     let home = Home::new();
     each_command(&home, |fault| {
         let server = format!("{NARROWS} serve -p {{port}}");
-        let more = ["--rounds", "1", "--warmup", "10ms", "-d", "50ms", "-c", "2"];
+        let more = ["--rounds", "1", "--warmup", "10ms", "-d", "200ms", "-c", "2"];
         let mut command = home.narrows([&["try", &server, &server][..], &more].concat());
         fault.put(&mut command);
         command

@@ -26,13 +26,6 @@ fn a_limit_is_bracketed_and_attempts_last_as_long_as_the_objectives_need() {
 }
 
 #[test]
-fn objectives_that_need_a_longer_window_are_refused_with_its_length() {
-    let words = ["-d", "300ms", "--find-max-rate", "--slo", "p99.9<1s"];
-    let ended = load(&[&["http://127.0.0.1:1/"], &words[..]].concat()).code(2);
-    ended.says(&["the objectives need 10000 answers", "-d 2.8s or more", "--rate 9167 or more"]);
-}
-
-#[test]
 fn a_target_that_fails_at_every_rate_says_why() {
     let peer = Peer::new(|mut connection| {
         while connection.request().is_some() {
@@ -120,44 +113,11 @@ fn an_experiment_finds_the_highest_rate_of_each_setting_that_can_meet_the_object
 fn arms_are_compared_by_the_highest_rate_under_an_objective() {
     let home = Home::new();
     let server = format!("{} serve -p {{port}}", env!("CARGO_BIN_EXE_narrows"));
-    let how = ["--rounds", "1", "-d", "100ms", "--warmup", "50ms", "-c", "4"];
+    let how = ["--rounds", "1", "-d", "400ms", "--warmup", "50ms", "-c", "4"];
     let words = ["try", &server, "--slo", "p50<1s,errors<20%", "--figure", "max-rate,cpu"];
     home.run(words.into_iter().chain(how)).code(0);
     let report = home.run(["report", "last", "--format", "json"]).code(0).json();
     let e = &report["experiments"][0];
     assert_eq!((&e["figure"], &e["objective"]), (&"max_rate".into(), &"p50<1s,errors<20%".into()));
     assert!(e["figures"][0]["estimates"][0]["figure"].as_f64().is_some_and(|rate| rate > 0.0), "{report}");
-    let cases: [(&[&str], &str); 5] = [
-        (&["--figure", "max-rate"], "needs its objective, such as --slo"),
-        (&["--slo", "p99<1s", "--figure", "rate"], "add max-rate to --figure"),
-        (&["--slo", "p99<1s", "--figure", "rate,max-rate"], "leave one of them out"),
-        (&["--slo", "p99<1s", "--rate", "100"], "leave --rate out"),
-        (&["--slo", "p99<1s", "--frames"], "not of frames"),
-    ];
-    for (words, why) in cases {
-        home.run(["try", &server].into_iter().chain(words.iter().copied())).code(2).says(&[why]);
-    }
-}
-
-#[test]
-fn options_that_contradict_the_target_or_each_other_are_refused() {
-    let cases: [(&[&str], &str); 8] = [
-        (&["http://127.0.0.1:1/", "-d", "0s"], "-d 0s measures nothing"),
-        (&["http://127.0.0.1:1/", "--cores", "4096"], "may not run on core 4096"),
-        (&["http://127.0.0.1:1/", "--frame-size", "10"], "only with frames"),
-        (&["frames://127.0.0.1:1", "--body-size", "5"], "work only with requests"),
-        (&["frames://127.0.0.1:1", "--close"], "work only with requests"),
-        (
-            &["http://127.0.0.1:1/", "--find-max-rate", "--slo", "errors<1%", "--rate", "1k..2k"],
-            "must not be a ramp",
-        ),
-        (
-            &["http://127.0.0.1:1/", "--find-max-rate", "--slo", "errors<1%", "--hlog", "x"],
-            "cannot be used with",
-        ),
-        (&["http://127.0.0.1:1/", "--close", "--pipeline", "2"], "cannot be used with --close"),
-    ];
-    for (words, why) in cases {
-        load(words).code(2).says(&[why]);
-    }
 }

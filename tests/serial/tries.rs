@@ -1,7 +1,7 @@
 //! `narrows try`, in tests whose verdict stands on speeds.
 
 use crate::support::home::Home;
-use crate::support::{has, squeezed, until};
+use crate::support::{has, until};
 
 /// Two servers whose timers set their speeds, one a tenth of the other's. What V8 compiles meanwhile does not change them.
 fn fast_and_slow(home: &Home) -> [String; 2] {
@@ -20,22 +20,6 @@ fn the_slower_of_two_commands_is_found() {
     let ended = home.run(["try", &slow, &fast].iter().copied().chain(long)).code(0);
     assert!(ended.stdout.contains("fast.js leads"), "{ended:#?}");
     assert!(ended.stdout.contains("than slow.js"), "{ended:#?}");
-    assert!(ended.stdout.contains("noise: slow.js beside itself"), "{ended:#?}");
-    assert!(
-        squeezed(&ended.stdout).contains("GET /: every answer was 200 with the same 2 bytes"),
-        "{ended:#?}"
-    );
-    // Five rounds of two arms, three of them with the base's twin.
-    assert_eq!(home.observations().len(), 13);
-    assert!(home.run(["report", "last"]).code(0).stdout.contains("fast.js leads"));
-
-    // The gate: the second is slower than the first, but not the other way round.
-    let gate = |arms: [&String; 2]| {
-        let words = ["try", arms[0], arms[1], "--fail-if", "rate<0.9"];
-        home.run(words.into_iter().chain(long))
-    };
-    gate([&slow, &fast]).code(0);
-    gate([&fast, &slow]).code(3).says(&["failed: slow.js", "rate<0.9"]);
 }
 
 #[test]

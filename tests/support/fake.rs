@@ -1,6 +1,8 @@
 //! Runs with an executor that takes figures, noise and failures from a file. Nothing depends on the machine or the
 //! clock.
 
+use lab::store::Store;
+
 use super::Ended;
 use super::home::Home;
 
@@ -116,6 +118,44 @@ impl Lab {
         }
         self.narrows(&["report", "last", "--format", format]).code(0).stdout
     }
+}
+
+/// `narrows try` in a home of its own, with made-up figures.
+pub struct Try {
+    pub home: Home,
+}
+
+impl Try {
+    /// Every command reaches 10,000 requests per second and answers `ok`, but for these rules.
+    pub fn new(rules: &str) -> Self {
+        let home = Home::new();
+        let truth = "seed = 3\nfigure = 10000.0\nnoise = { spread = 0.01, tails = 3 }\n";
+        home.write("truth.toml", &format!("{truth}{rules}"));
+        Self { home }
+    }
+
+    /// A command line. Without a number of rounds, it has three.
+    pub fn words<'a>(&self, words: &[&'a str]) -> Vec<&'a str> {
+        let rounds = if words.contains(&"--rounds") { &[][..] } else { &["--rounds", "3"] };
+        [&["try"], words, &["--fake", "truth.toml", "--seed", "1"], rounds].concat()
+    }
+
+    pub fn tries(&self, words: &[&str]) -> Ended {
+        self.home.run(self.words(words))
+    }
+
+    pub fn resume(&self, run: &str) -> Ended {
+        self.home.run(["run", "--resume", run, "--fake", "truth.toml"])
+    }
+}
+
+/// Begins another run like the last one, of which so many trials are still missing.
+pub fn all_but(home: &Home, missing: usize) {
+    let store = Store::open(&home.store_path()).expect("the store");
+    let last = store.resolve("last").expect("a run");
+    let (header, seen) = (store.header(last).expect("its plan"), store.observations(last).expect("all"));
+    let run = store.begin(&header).expect("another run");
+    store.append(run, &seen[..seen.len() - missing]).expect("saved");
 }
 
 /// Exit code, standard output and standard error as one text.

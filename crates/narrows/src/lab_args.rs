@@ -1,4 +1,4 @@
-//! The options that say where trials happen and where they are saved. `run` and `tune` share them.
+//! The options that say where trials happen and where they are saved. `run`, `try` and `tune` share them.
 
 use std::path::PathBuf;
 use std::sync::Arc;

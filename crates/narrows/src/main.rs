@@ -111,7 +111,7 @@ impl Verb {
     fn goes_first(&self) -> bool {
         match self {
             Self::Run(args) => args.lab.fleet.priority,
-            Self::Try(args) => args.fleet.priority,
+            Self::Try(args) => args.lab.fleet.priority,
             Self::Tune(args) => args.lab.fleet.priority,
             _ => false,
         }

@@ -146,7 +146,7 @@ impl Question {
     pub fn fleet(&mut self) -> &mut FleetArgs {
         match self {
             Self::Run(args) => &mut args.lab.fleet,
-            Self::Try(args) => &mut args.fleet,
+            Self::Try(args) => &mut args.lab.fleet,
             Self::Tune(args) => &mut args.lab.fleet,
         }
     }
@@ -184,7 +184,7 @@ pub fn resume(lab: &LabArgs, word: &str, files: Limit) -> End {
     let end = match &question {
         Question::Run(args) => run_verb::resume(&run, &lab.on(&args.lab.fleet), files),
         Question::Try(args) => {
-            try_verb::resume(args, &question.asked(&command), &run, &lab.on(&args.fleet), files)
+            try_verb::resume(args, &question.asked(&command), &run, &lab.on(&args.lab.fleet), files)
         }
         Question::Tune(args) => tune_verb::resume(args, &run, &lab.on(&args.lab.fleet), files),
     };

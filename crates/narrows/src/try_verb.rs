@@ -36,12 +36,10 @@ use crate::command::{self, CommandArgs, learn, size};
 use crate::common::{self, End, INTERRUPTED, Usage};
 use crate::condition::{self, FigureChoice, Inconclusive};
 use crate::driver_args::DriverArgs;
-use crate::fleet_args::FleetArgs;
 use crate::here;
 use crate::lab_args::LabArgs;
 use crate::report_verb::Format;
 use crate::runs::{self, Asked, Parts, Place, Run, Screen};
-use crate::stores::StoreArg;
 use commits::{Clones, CommitArgs, Commits};
 use ledger::Attempt;
 
@@ -117,15 +115,12 @@ pub struct Args {
     /// Print every command with its point, and start nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print plain lines even on a terminal
-    #[arg(long)]
-    quiet: bool,
     /// What is printed at the end: the screen, or a format of `narrows report`
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
     #[serde(flatten)]
-    store: StoreArg,
+    pub lab: LabArgs,
     // What has a heading of its own in the help stands last.
     #[command(flatten)]
     #[serde(flatten)]
@@ -136,9 +131,6 @@ pub struct Args {
     #[command(flatten)]
     #[serde(flatten)]
     commits: CommitArgs,
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub fleet: FleetArgs,
 }
 
 /// Compares the arms, and prints the answer.
@@ -248,7 +240,7 @@ impl From<ExitCode> for Concluded {
 
 impl<'a> Comparison<'a> {
     fn read(args: &'a Args, asked: &'a Asked, files: Limit) -> anyhow::Result<Self> {
-        args.fleet.check_commands(&args.command)?;
+        args.lab.fleet.check_commands(&args.command)?;
         let cancel = common::cancellation()?;
         let workload = args.command.workload(&args.arms);
         let conditions = args.conditions(workload)?;
@@ -295,7 +287,7 @@ impl<'a> Comparison<'a> {
             false => None,
         };
         let attempt = Attempt::of(self.args, &revisions)?;
-        let workshop = self.args.fleet.workshop(self.files, &self.cancel)?;
+        let workshop = self.args.lab.fleet.workshop(self.files, &self.cancel)?;
         let mut clones = Clones::new(&repository, workshop);
         if let Some(ends) = ends {
             return bisect::search(self, &repository, ends, clones);
@@ -335,7 +327,7 @@ impl<'a> Comparison<'a> {
         let first = args.plan(&catalog, &arms, ask.clone(), usual)?;
         size::check(&catalog, &first)?;
         if args.dry_run {
-            return Ok(Err(dry_run(&catalog, &first, args.fleet.address)?));
+            return Ok(Err(dry_run(&catalog, &first, args.lab.fleet.address)?));
         }
         args.check_candidate(
             first.experiments.iter().map(|planned| planned.scenarios.len()).max().unwrap_or(0),
@@ -346,7 +338,7 @@ impl<'a> Comparison<'a> {
         args.check_budget(&first)?;
         args.warn(&arms, here::placement().system.len());
         let services = self.services()?;
-        let mut executor = args.fleet.lab(&catalog, self.files, cancel)?;
+        let mut executor = args.lab.lab(&catalog, self.files, cancel)?;
         if let Some(scripted) = scripted {
             executor.bring(scripted.script);
         }
@@ -360,7 +352,7 @@ impl<'a> Comparison<'a> {
         let Some(learnt) = learnt else { return Ok(Err(runs::not_begun(&*executor)?)) };
         args.tell_of_streams(learnt.events);
         let plan = rounds::several_times(args.grown(&catalog, &arms, learnt)?, times);
-        let store = Store::open(&args.store.of_commands())?;
+        let store = Store::open(&args.lab.store.of_commands())?;
         if common::is_interrupted() {
             return Ok(Err(runs::not_begun(&*executor)?));
         }
@@ -368,7 +360,7 @@ impl<'a> Comparison<'a> {
             let experiments = save::save(name, &arms, &plan, &args.command.tls)?.join(" ");
             common::say(format_args!("saved: `NARROWS_HOME=narrows narrows run {experiments}` repeats it"));
         }
-        match Run::begin(store, plan, self.asked, &*executor, args.quiet)? {
+        match Run::begin(store, plan, self.asked, &*executor, args.lab.quiet)? {
             Some(run) => Ok(Ok((Place { executor, services }, run))),
             None => Ok(Err(runs::not_begun(&*executor)?)),
         }

@@ -41,9 +41,9 @@ pub use crate::github::github;
 pub use crate::history::{history_csv, history_html, history_json, history_otava, history_text};
 pub use crate::hlog::{Interval, hlog};
 pub use crate::html::{Run, flame_graph, html};
-pub use crate::json::{COMPARISON_SCHEMA, SCHEMA, comparison_json, json};
 #[cfg(feature = "schema")]
 pub use crate::json::schemas;
+pub use crate::json::{COMPARISON_SCHEMA, SCHEMA, comparison_json, json};
 pub use crate::junit::junit;
 pub use crate::markdown::markdown;
 pub use crate::quote::{Damaged, Quote, block, is_name, markers, quotes, replaced};

@@ -17,9 +17,10 @@
 //! better = 0.5                           # how many times better the figure is
 //! noisier = 3.0                          # how many times the noise
 //! versions = "2.8.0"                     # the version that the system reports
+//! answer = { status = 404, body = "no" }  # what a first look sees; without it, all systems answer 200 and `ok`
 //! refuse = { idle = { share = 0.5 } }    # a duet with it is refused
 //! errors = { reset = 20 }                # failed operations by class
-//! fail = { stage = "start", reason = "it ended", output = "" }
+//! fail = { stage = "start", reason = "it ended", output = "" }   # without `rounds`, also in a first look
 //! measured = { stolen_s = 0.2, generator = { busiest_core = 0.99 } }   # replaces raw figures, by their names in the store
 //! ```
 
@@ -30,11 +31,12 @@ use serde::Deserialize;
 use stats::{Disturbances, Noise};
 use systems::{InputError, Point, Source, Work, input};
 
+use crate::ask::Ask;
 use crate::duet::{Duet, Refusal};
 use crate::experiment::Figure;
-use crate::observation::{Failure, Outcome, Scenario, Trial};
+use crate::observation::{Failure, Outcome, Scenario, Timing, Trial};
 use crate::plan::{Plan, estimate_s};
-use crate::session::{Executor, Interrupted};
+use crate::session::{Answer, Executor, Interrupted, Look, Pace, Speed, TrialError};
 
 mod patch;
 
@@ -67,6 +69,8 @@ pub struct Rule {
     pub noisier: Option<f64>,
     /// The version that the system reports.
     pub versions: Option<String>,
+    /// What it answers to a first look.
+    pub answer: Option<Answered>,
     /// Why a duet of the trial is refused.
     pub refuse: Option<Refusal>,
     /// Failed operations by class.
@@ -75,6 +79,20 @@ pub struct Rule {
     pub fail: Option<Failure>,
     /// Raw figures that replace those of a sound trial.
     pub measured: MeasurementPatch,
+}
+
+/// What a system answers to a first look.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Answered {
+    status: u16,
+    body: String,
+}
+
+impl Default for Answered {
+    fn default() -> Self {
+        Self { status: 200, body: "ok".to_owned() }
+    }
 }
 
 impl Rule {
@@ -182,6 +200,35 @@ impl Fake {
 impl Executor for Fake {
     fn environment(&self) -> serde_json::Value {
         self.environment.clone()
+    }
+
+    /// The base figure is also the speed that the look finds, whatever is measured later.
+    fn look(
+        &mut self,
+        scenario: &Scenario,
+        ask: &Ask,
+        timing: Timing,
+        speed: Speed,
+    ) -> Result<Option<Look>, TrialError> {
+        let trial = Trial::alone(scenario.clone(), timing);
+        let rules: Vec<&Rule> =
+            self.rules_of(&trial).into_iter().filter(|rule| rule.rounds.is_none()).collect();
+        if let Some(failure) = rules.iter().find_map(|rule| rule.fail.clone()) {
+            return Err(TrialError::Failed(failure));
+        }
+        let Answered { status, body } =
+            rules.iter().rev().find_map(|rule| rule.answer.clone()).unwrap_or_default();
+        let answer = Answer { status, length: body.len() as u64, head: Vec::new(), body: body.into_bytes() };
+        let work = scenario.work();
+        let is_seen = matches!(work, Work::Requests(_)) && ask.list.is_none();
+        let per_s = self.figure * rules.iter().filter_map(|rule| rule.better).product::<f64>();
+        let callers = work.connections() as f64;
+        let pace = Pace { per_s, callers, settled_s: Some(0.0), took_s: 0.0 };
+        Ok(Some(Look {
+            answers: if is_seen { vec![answer] } else { Vec::new() },
+            listed: Vec::new(),
+            pace: (speed != Speed::Unasked).then_some(pace),
+        }))
     }
 
     /// Remembers the figures of the experiments, because trials do not name them.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use answers::Statuses;
 use anyhow::{Context, anyhow, bail};
@@ -50,7 +50,7 @@ pub fn learn(
         let mut points = Points::default();
         for (at, scenario) in planned.scenarios.iter().enumerate() {
             let label = planned.label(scenario);
-            let began = Instant::now();
+            let began_unix_s = executor.now_unix_s();
             // A program warms up alike at all of its points, as far as anyone can wait for: how long is found out once.
             let speed = match (measured, points.right.contains(scenario.system.as_str())) {
                 (false, _) => Speed::Unasked,
@@ -59,7 +59,8 @@ pub fn learn(
             };
             let mut seen = executor.look(scenario, &sent, timing, speed);
             let pace = seen.as_ref().ok().and_then(Option::as_ref).and_then(|look| look.pace);
-            let took_s = began.elapsed().as_secs_f64() - pace.map_or(0.0, |pace| pace.took_s);
+            let took_s =
+                (executor.now_unix_s() - began_unix_s).max(0.0) - pace.map_or(0.0, |pace| pace.took_s);
             let start_s = starts.entry(scenario.system.clone()).or_insert(took_s);
             *start_s = start_s.max(took_s);
             if let (Ok(Some(first)), []) = (&mut seen, looks.as_slice())

@@ -49,7 +49,7 @@ impl Args {
 
     /// What --duet needs or does that does not agree with this question. None if it does.
     fn prevents_duets(&self, workload: Workload, conditions: &[Condition]) -> Option<String> {
-        if let Some(why) = command::prevents_duets(workload, &self.fleet) {
+        if let Some(why) = command::prevents_duets(workload, &self.lab.fleet) {
             return Some(why.to_owned());
         }
         if self.driver.given() && !self.driver.has("duration") {

@@ -100,7 +100,7 @@ impl Args {
             (self.unequal, "--unequal"),
             (self.cold, "--cold"),
             (self.save.is_some(), "--save"),
-            (self.fleet.any(), "--sut or --gen"),
+            (self.lab.fleet.any(), "--sut or --gen"),
             (self.duration.is_some(), driver_args::DURATION),
             (self.warmup.is_some(), driver_args::WARMUP),
         ];

@@ -2,12 +2,13 @@
 
 use std::fs;
 
+use crate::support::fake::Lab;
 use crate::support::home::Home;
 use crate::support::made_up::{MadeUp, failed};
 use crate::support::schema::{assert_keeps, committed, file};
 use serde_json::Value;
 
-/// `NARROWS_WRITE_SCHEMA=1 cargo test -p narrows --test e2e schemas` updates them.
+/// `NARROWS_WRITE_SCHEMA=1 cargo test -p narrows --test check schemas` updates them.
 #[test]
 fn the_committed_schemas_are_those_of_the_types() {
     for (name, schema) in report::schemas() {
@@ -28,12 +29,11 @@ fn assert_filled(of: &Value, lists: &[&str]) {
 
 #[test]
 fn the_report_of_a_run_keeps_the_schema() {
-    let home = Home::new();
-    home.twin("twin");
-    home.shell_server("broken", "exit 3", "");
-    home.timed_experiment("requests", "[\"twin\", \"broken\"]", 3, 0.3, "[[grid]]\nconnections = [1, 4]\n");
-    home.run(["run", "e", "--rounds", "3", "--seed", "5"]).code(0);
-    let report = home.run(["report", "last", "--format", "json"]).code(0).json();
+    let fails =
+        "[[rule]]\nsystem = \"beta\"\nfail = { stage = \"start\", reason = \"it ended\", output = \"\" }\n";
+    let lab = Lab::with(fails);
+    lab.run(&["--rounds", "3", "--set", "connections=1,4"]).code(0);
+    let report: Value = serde_json::from_str(&lab.report("json")).expect("JSON");
     let schema = committed("report.schema.json");
     assert_keeps(&schema, &report);
     let e = &report["experiments"][0];
