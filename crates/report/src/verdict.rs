@@ -9,7 +9,6 @@ use lab::findings::functions::{FEW_SAMPLES, FunctionChange};
 use lab::findings::{CpuDifference, FailedTrials, FigureView, Findings, Unit, Withheld};
 use lab::store::RunId;
 use serde::Serialize;
-use serde_json::Value;
 use stats::{Attempt, CONFIRMATION_LEVEL, Decision, LEVEL, PartChange};
 
 use crate::json::pretty;
