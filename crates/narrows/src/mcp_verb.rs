@@ -3,6 +3,8 @@
 //! Each call runs this program as its user would, so a tool answers what its verb prints, and a call that is given up ends as after
 //! Ctrl-C. Each has a thread of its own. This module knows the command line alone, and nothing of what is measured.
 
+#![allow(clippy::indexing_slicing, reason = "an object of JSON gives null for a field that it lacks")]
+
 mod tools;
 
 use std::io::{self, BufRead, Read};
