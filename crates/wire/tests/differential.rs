@@ -169,11 +169,11 @@ fn parsers(kind: &str) -> Vec<Parser> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let (undici, python) = (tools.join("undici"), tools.join("python/bin/python"));
     let mut parsers = Vec::new();
-    if undici.exists() && skipped::has("node") {
+    if !undici.exists() {
+        skipped::skip("llhttp", "scripts/tools has not installed undici");
+    } else if skipped::has("node") {
         let command = words(&["node", "llhttp.js", &undici.to_string_lossy(), kind]);
         parsers.push(Parser { name: "llhttp", command, first: false });
-    } else {
-        skipped::skip("llhttp", "scripts/tools has not installed undici");
     }
     if python.exists() {
         let command = words(&[&python.to_string_lossy(), "read_h11.py", kind]);
