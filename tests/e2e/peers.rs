@@ -1,6 +1,6 @@
 //! Hostile and broken peers: what each did, and in which class it ended, while a healthy connection beside it saw no error.
 //!
-//! docs/peers.md has the table that these tests make. `NARROWS_WRITE_PEERS=1 cargo test --workspace --test e2e peers:: -- --test-threads=1` writes it anew.
+//! docs/peers.md has the table that these tests make. `NARROWS_WRITE_PEERS=1` writes it anew, if they run one after the other.
 
 mod clients;
 mod http2;
